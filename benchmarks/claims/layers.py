@@ -8,7 +8,7 @@ import numpy as np
 from ctxexp_papers.claims.walks import trend_p
 from scipy.stats import spearmanr
 
-N, LEVEL = 13, 0.05
+N, ALPHA = 13, 0.05
 
 
 def autoregressive(e: np.ndarray, phi: float) -> np.ndarray:
@@ -43,6 +43,6 @@ def tests_over_layers(worlds: int) -> list[str]:
         rng, found = np.random.default_rng(1), []
         for _ in range(worlds):
             curve, _ = draw(rng), draw(rng)  # of each two one, so that curves stay those of the published table
-            found.append(np.array([trend_p(curve, draws), spearmanr(curve, depth).pvalue]) < LEVEL)
+            found.append(np.array([trend_p(curve, draws), spearmanr(curve, depth).pvalue]) < ALPHA)
         lines.append(f"| {name} | " + " | ".join(f"{share:.1%}" for share in np.mean(found, axis=0)) + " |")
     return lines

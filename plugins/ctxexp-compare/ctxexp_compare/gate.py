@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 PAPER_MEASURES = ("self_similarity", "anisotropy", "intra_sentence_similarity", "max_explainable_variance")
 MARGIN = 0.01  # in the curves' unit, all cosines or shares
-LEVEL = 0.95
+CONFIDENCE = 0.95
 POWER = 0.8  # share of texts like this in which the smallest move that is named would be found
 FEWEST = 100  # replicates: fewer don't tell a 95% interval's ends
 FEW = 20  # documents or sentences: with fewer a model fails against itself in more than 5% of texts
@@ -262,7 +262,7 @@ def _simultaneous(drawn: Sequence[np.ndarray], n: int) -> float:
     if not free.any():
         return 0.0
     away = np.abs(every[free] - every[free].mean(axis=1, keepdims=True)) / spread[free, None]
-    width = float(np.quantile(away.max(axis=0), LEVEL))
+    width = float(np.quantile(away.max(axis=0), CONFIDENCE))
     if n < 2:
         return width
     heavy = -float(stdtrit(n - 1, ndtr(-width))) * float(np.sqrt(n / (n - 1)))

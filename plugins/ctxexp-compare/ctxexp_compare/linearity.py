@@ -22,13 +22,13 @@ class FoldSplit(NamedTuple):
 
     train: np.ndarray  # (t,) row numbers
     tests: tuple[np.ndarray, ...]  # (m,) row numbers each
-    chooses: tuple[int, ...] = ()  # of each test, the outer cell whose penalty its error helps to choose
+    chooses: tuple[int, ...] = ()  # index of the outer split whose penalty each test helps to choose
 
 
 class Fit(NamedTuple):
     """Singular vectors of the training rows of a split, in the space that predicts."""
 
-    cell: FoldSplit
+    split: FoldSplit
     u: np.ndarray  # (t, r) left singular vectors of the training rows about their mean
     s: np.ndarray  # (r,)
     along: tuple[np.ndarray, ...]  # (m, r) each: held-out rows along the right ones
@@ -45,11 +45,11 @@ class LinearSide:
     @cached_property
     def fits(self) -> tuple[tuple[Fit, ...], tuple[Fit, ...]]:
         """The fits of the outer and of the inner splits, computed on first use: a mere target needs none."""
-        outer, inner = (tuple(_fit(self.x, cell) for cell in cells) for cells in (self.outer, self.inner))
+        outer, inner = (tuple(_fit(self.x, split) for split in splits) for splits in (self.outer, self.inner))
         return outer, inner
 
     @cached_property
-    def unit(self) -> float:
+    def penalty_scale(self) -> float:
         """The mean squared singular value of all rows about their mean, 1 of equal rows."""
         total = float(((self.x - self.x.mean(axis=0)) ** 2).sum())
         return total / max(1, min(len(self.x) - 1, self.x.shape[1])) or 1.0
@@ -57,15 +57,15 @@ class LinearSide:
     @cached_property
     def inner_scales(self) -> tuple[np.ndarray, ...]:
         """Of each inner fit, (penalties, r): by what a ridge multiplies each direction's loads."""
-        penalties = PENALTIES * self.unit
-        return tuple(np.array([_share(fit.s, penalty) / fit.s for penalty in penalties]) for fit in self.fits[1])
+        penalties = PENALTIES * self.penalty_scale
+        return tuple(np.array([_shrinkage(fit.s, penalty) / fit.s for penalty in penalties]) for fit in self.fits[1])
 
     @property
     def nbytes(self) -> int:
         """Bytes, those of the fits included, whether or not they are computed yet."""
         entries = 0
-        for cell in (*self.outer, *self.inner):
-            entries += (len(cell.train) + sum(map(len, cell.tests))) * min(len(cell.train), self.x.shape[1])
+        for split in (*self.outer, *self.inner):
+            entries += (len(split.train) + sum(map(len, split.tests))) * min(len(split.train), self.x.shape[1])
         return self.x.nbytes + 8 * entries
 
 
@@ -96,7 +96,7 @@ class Linearity(TwoSpaces):
 
     def prepare_side(self, x: np.ndarray, sample: Sample) -> LinearSide:
         parts = self._parts(sample)
-        return LinearSide(x.astype(np.float64), *_cells(parts, self.folds))
+        return LinearSide(x.astype(np.float64), *_splits(parts, self.folds))
 
     def _parts(self, sample: Sample) -> np.ndarray:
         """(axes, n) the fold of each row's resampling unit, and that of its word where there are strata."""
@@ -115,27 +115,27 @@ class Linearity(TwoSpaces):
         wrong, all_of = np.zeros(n), np.zeros(n)
         for fit, penalty in zip(a.fits[0], _penalties(a, b.x), strict=True):
             loads, mean = _loads(fit, b.x)
-            (test,), (along,) = fit.cell.tests, fit.along
+            (test,), (along,) = fit.split.tests, fit.along
             aim = b.x[test] - mean
-            error = aim - (along * (_share(fit.s, penalty) / fit.s)) @ loads
+            error = aim - (along * (_shrinkage(fit.s, penalty) / fit.s)) @ loads
             wrong[test] = np.einsum("ij,ij->i", error, error)
             all_of[test] = np.einsum("ij,ij->i", aim, aim)
         if not all_of.sum() > 0:
             return ComparisonScore(float("nan"))
         value = 1 - float(wrong.sum() / all_of.sum())
-        trained = sum(len(cell.train) for cell in a.outer) / len(a.outer)
+        trained = sum(len(split.train) for split in a.outer) / len(a.outer)
         influence = (all_of * (1 - value) - wrong) / all_of.sum() * np.sqrt(1 + n / trained)
         return ComparisonScore(value, influence - influence.mean())
 
     def permute(self, side: LinearSide, order: np.ndarray) -> LinearSide:
-        return LinearSide(side.x[order], side.outer, side.inner)  # as what is foretold
+        return LinearSide(side.x[order], side.outer, side.inner)  # rows of the target only; the folds stay
 
     def chance(self, a: LinearSide, b: LinearSide, sample: Sample, permutations: int) -> NullDistribution:
         permutations_drawn = super().chance(a, b, sample, permutations)
         return permutations_drawn if sample.strata is not None else NullDistribution(0.0, permutations_drawn.sd)
 
 
-def _cells(parts: np.ndarray, folds: int) -> tuple[tuple[FoldSplit, ...], tuple[FoldSplit, ...]]:
+def _splits(parts: np.ndarray, folds: int) -> tuple[tuple[FoldSplit, ...], tuple[FoldSplit, ...]]:
     """Outer splits, one for each combination of folds (axes, n), and inner ones, which leave two folds of each axis out
     of the training rows: each combination of these is predicted for the outer split of the opposite combination."""
     number: dict[tuple[int, ...], int] = {}
@@ -171,21 +171,21 @@ def _rows_inside(parts: np.ndarray, cell: tuple[int, ...]) -> np.ndarray:
     return np.flatnonzero((parts == np.array(cell)[:, None]).all(axis=0))
 
 
-def _fit(x: np.ndarray, cell: FoldSplit) -> Fit:
-    mean = x[cell.train].mean(axis=0)
-    u, s, v = np.linalg.svd(x[cell.train] - mean, full_matrices=False)
+def _fit(x: np.ndarray, split: FoldSplit) -> Fit:
+    mean = x[split.train].mean(axis=0)
+    u, s, v = np.linalg.svd(x[split.train] - mean, full_matrices=False)
     nonzero = s > s.max(initial=0.0) * 1e-10
-    return Fit(cell, u[:, nonzero], s[nonzero], tuple((x[test] - mean) @ v[nonzero].T for test in cell.tests))
+    return Fit(split, u[:, nonzero], s[nonzero], tuple((x[test] - mean) @ v[nonzero].T for test in split.tests))
 
 
 def _loads(fit: Fit, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(r, d) the target's training rows along the fit's directions, and their mean (d,)."""
-    mean = y[fit.cell.train].mean(axis=0)
-    return fit.u.T @ (y[fit.cell.train] - mean), mean
+    mean = y[fit.split.train].mean(axis=0)
+    return fit.u.T @ (y[fit.split.train] - mean), mean
 
 
-def _share(s: np.ndarray, penalty: float) -> np.ndarray:
-    """(r,) the shrinkage of each direction, s^2 / (s^2 + penalty)."""
+def _shrinkage(s: np.ndarray, penalty: float) -> np.ndarray:
+    """(r,) of each direction, s^2 / (s^2 + penalty)."""
     return s**2 / (s**2 + penalty)  # 0 under an infinite one
 
 
@@ -195,8 +195,8 @@ def _penalties(a: LinearSide, y: np.ndarray) -> np.ndarray:
     for fit, scales in zip(a.fits[1], a.inner_scales, strict=True):
         loads, mean = _loads(fit, y)
         alike = loads @ loads.T
-        for test, along, i in zip(fit.cell.tests, fit.along, fit.cell.chooses, strict=True):
+        for test, along, i in zip(fit.split.tests, fit.along, fit.split.chooses, strict=True):
             # |aim - along scale loads|^2 without |aim|^2, which no penalty changes
             met = np.einsum("ir,ri->r", along, loads @ (y[test] - mean).T)
             wrong[i] += np.einsum("pr,pr->p", scales @ (alike * (along.T @ along)), scales) - 2 * scales @ met
-    return (PENALTIES * a.unit)[wrong.argmin(axis=1)]
+    return (PENALTIES * a.penalty_scale)[wrong.argmin(axis=1)]

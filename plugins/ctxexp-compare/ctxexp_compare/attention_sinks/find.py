@@ -72,7 +72,7 @@ def sinks(
             norms.append(own_norms)
             drawn.append(own_drawn)
     known = [one for one in drawn if one is not None]
-    names, spans, kinds, units = zip(*(_places(encoder, chosen[i], pieces[i]) for i in fitting), strict=True)
+    names, spans, kinds, units = zip(*(_piece_facts(encoder, chosen[i], pieces[i]) for i in fitting), strict=True)
     return Sinks(
         title=experiment.title,
         sentences=tuple(chosen[i] for i in fitting),
@@ -106,7 +106,7 @@ def _scores(encoder: Any, ids: np.ndarray, *, gives_attention: bool) -> tuple[np
     return norms, np.stack([np.full(len(ids), np.nan), *drawn])
 
 
-def _places(encoder: Any, sentence: Sentence, pieces: Any) -> tuple[Any, ...]:
+def _piece_facts(encoder: Any, sentence: Sentence, pieces: Any) -> tuple[Any, ...]:
     """Of each piece its name, its characters (start, end), its kind, and the unit that it is part of (-1: none)."""
     n, end = len(pieces.ids), len(pieces.ids) - pieces.n_after
     tokens = [encoder.tokenizer.id_to_token(int(i)) or f"#{i}" for i in pieces.ids]
@@ -128,7 +128,7 @@ def _places(encoder: Any, sentence: Sentence, pieces: Any) -> tuple[Any, ...]:
 
 @contextmanager
 def attention_kernel(model: Any) -> Iterator[bool]:
-    """The model with the kernel that gives attention weights, and whether it has one; afterwards it is as it was."""
+    """Use the kernel that gives attention weights inside the block; yields whether the model has one."""
     before = getattr(model.config, "_attn_implementation", None)
     choose: Callable[[str], None] | None = getattr(model, "set_attn_implementation", None)
     if choose is None or before is None:

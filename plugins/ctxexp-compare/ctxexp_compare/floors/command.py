@@ -56,30 +56,31 @@ def floor(
     if sum(map(bool, (model, vectors, pairs))) != 1:
         raise ConfigError("floor takes a model, vectors=FILE or pairs=FILE: one of them")
     if file := vectors or pairs:
-        made = of_vectors(file, text) if vectors else of_pairs(file)
+        floor = floor_of_vectors(file, text) if vectors else floor_of_pairs(file)
         files = [out or default_file(file.stem, "floor.json")]
-        made.save(files[0])
-        return Document(answer(made, cosine, length) if cosine is not None else [], {"floor": table(made)}, files=files)
+        floor.save(files[0])
+        lines = answer(floor, cosine, length) if cosine is not None else []
+        return Document(lines, {"floor": table(floor)}, files=files)
     texts = [word.strip() for word in text.split(",") if word.strip()]
-    domains = {Path(one).stem: one for one in texts} if len(texts) > 1 else text or None
-    if domains and len(domains) < len(texts):
+    by_domain = {Path(one).stem: one for one in texts}
+    if len(by_domain) < len(texts):
         raise ConfigError(f"text={text}: two files have one name, by which domains are known; rename one")
-    encoder, every, title = domain_sentences(model, domains, options)
-    label = ", ".join(every) if domains or encoder.corpus is not None else "embedded sentences"
-    made = floor_of_domains(encoder, every, title, label)
-    files = [out or default_file(made.title, "floor.json")]
-    made.save(files[0])
+    encoder, every, title = domain_sentences(model, by_domain if len(texts) > 1 else text or None, options)
+    label = ", ".join(every) if text or encoder.corpus is not None else "embedded sentences"
+    floor = floor_of_domains(encoder, every, title, label)
+    files = [out or default_file(floor.title, "floor.json")]
+    floor.save(files[0])
     if bert_score is not None:
         from ctxexp_compare.floors import bert_score as files_of
 
         files_of.write_baseline(bert_score, files_of.baseline(encoder, files_of.unrelated_texts(every, 0)))
         files.append(bert_score)
     if cosine is not None:
-        return Document(answer(made, cosine, length), files=files)
-    return Document(tables={"floor": table(made)}, files=files)
+        return Document(answer(floor, cosine, length), files=files)
+    return Document(tables={"floor": table(floor)}, files=files)
 
 
-def of_vectors(file: Path, text: str) -> Floor:
+def floor_of_vectors(file: Path, text: str) -> Floor:
     """The floor of vectors in a file, of the sentences of a text, one a line; without a text lengths don't count."""
     try:
         x = np.load(file, allow_pickle=False)
@@ -94,7 +95,7 @@ def of_vectors(file: Path, text: str) -> Floor:
     return replace(Floor.of_vectors(x, lengths), title=file.stem, text=Path(text).name)
 
 
-def of_pairs(file: Path) -> Floor:
+def floor_of_pairs(file: Path) -> Floor:
     """The floor of the cosines of a table of pairs, with both lengths where it has them."""
     names = ["cosine"]
     _, header = next(iter(text_lines(file)), (0, ""))
@@ -111,53 +112,55 @@ def of_pairs(file: Path) -> Floor:
     )
 
 
-def answer(made: Floor, cosine: float, length: int | None) -> list[str]:
+def answer(floor: Floor, cosine: float, length: int | None) -> list[str]:
     """Whether the cosine is high: a line for words and one for sentences, pooled in the model's own way."""
-    lines = [f"Is a cosine of {cosine:g} high in {made.title}, layer {made.layers[-1]}, the last?"]
-    for kind in made.kinds[:2]:
-        size, pairs = pairs_of(made, kind, length)
-        low, high = sorted(made.domain_range(cosine, length=size))
-        share, five = made.probability(cosine, length=size), made.threshold(0.05, length=size)
+    lines = [f"Is a cosine of {cosine:g} high in {floor.title}, layer {floor.layers[-1]}, the last?"]
+    for kind in floor.kinds[:2]:
+        size, pairs = length_and_description(floor, kind, length)
+        low, high = sorted(floor.domain_range(cosine, length=size))
+        share, five = floor.probability(cosine, length=size), floor.threshold(0.05, length=size)
         verdict = "no" if high > 0.05 else "yes, very" if high < 0.01 else "yes"
         reach = f"{share:.1%}" if share > TAILS[-1] else f"at most {share:.2%}"
         reach += f" ({low:.1%} to {high:.1%} by kind of text and error)" if high - low > 0.001 else ""
         lines.append(f"- between {pairs}: {verdict}; {reach} of unrelated pairs reach it, and 5% reach {five:.2f}")
-        if not made.separates(length=size):
+        if not floor.separates(length=size):
             lines.append("  inseparable: half of one kind of text's unrelated pairs reach what 5% of another's do")
-    return [*lines, f"Of {made.text}: another kind of text may have another floor, and text= measures yours."]
+    return [*lines, f"Of {floor.text}: another kind of text may have another floor, and text= measures yours."]
 
 
-def pairs_of(made: Floor, kind: str, length: int | None = None) -> tuple[int | None, str]:
+def length_and_description(floor: Floor, kind: str, length: int | None = None) -> tuple[int | None, str]:
     """The length in words of the pairs that are spoken of, None where it isn't known or doesn't count; their name."""
     if kind == WORDS:
         return None, "words"
-    if made.lengths == (1, 1):  # vectors= without text=, pairs= without lengths
-        return None, f"those of {made.text}"
-    size = length or round((made.lengths[0] * made.lengths[1]) ** 0.5)
+    if floor.lengths == (1, 1):  # vectors= without text=, pairs= without lengths
+        return None, f"those of {floor.text}"
+    size = length or round((floor.lengths[0] * floor.lengths[1]) ** 0.5)
     return size, f"sentences of {size} words"
 
 
-def high_cosines(made: Floor) -> list[str]:
+def high_cosines(floor: Floor) -> list[str]:
     """The cosines that few unrelated pairs reach in the last layer, a line for words and one for sentences."""
     lines = []
-    for kind in made.kinds[:2]:
-        size, pairs = pairs_of(made, kind)
-        five, one = (made.threshold(share, length=size) for share in (0.05, 0.01))
-        reach = f"5% reach a cosine of {five:.2f} in layer {made.layers[-1]}, 1% {one:.2f}"
-        lines.append(f"of unrelated {pairs} {reach} ({made.text})")
+    for kind in floor.kinds[:2]:
+        size, pairs = length_and_description(floor, kind)
+        five, one = (floor.threshold(share, length=size) for share in (0.05, 0.01))
+        reach = f"5% reach a cosine of {five:.2f} in layer {floor.layers[-1]}, 1% {one:.2f}"
+        lines.append(f"of unrelated {pairs} {reach} ({floor.text})")
     return lines
 
 
-def table(made: Floor) -> Table:
+def table(floor: Floor) -> Table:
     """Words and the model's own pooling in some layers."""
-    frame, (low, high) = made.frame, made.lengths
-    shown = frame[frame["kind"].isin(made.kinds[:2])]
-    layers = evenly_spaced(made.layers, MOST)
+    frame, (low, high) = floor.frame, floor.lengths
+    shown = frame[frame["kind"].isin(floor.kinds[:2])]
+    layers = evenly_spaced(floor.layers, MOST)
 
     def tells(row: Any) -> str:
-        if len(made.domains) < 2:
+        if len(floor.domains) < 2:
             return "-"
-        return "yes" if made.separates(layer=row.layer, pooling=row.kind, length=(low * high) ** 0.5) else "inseparable"
+        return (
+            "yes" if floor.separates(layer=row.layer, pooling=row.kind, length=(low * high) ** 0.5) else "inseparable"
+        )
 
     cells = [
         [
@@ -171,9 +174,9 @@ def table(made: Floor) -> Table:
     columns = ["pairs of", "layer", "median", "5% reach", "1% reach", "error, held out", "in one domain", "5% tells"]
     sizes = f"sentences of {(low * high) ** 0.5:.0f} words, {low} to {high} are known; " if high > 1 else ""
     notes = [
-        f"{sizes}text: {made.text}",
+        f"{sizes}text: {floor.text}",
         "errors: of a probability up to .1, at most, on sentences that it wasn't fitted to (of pairs=: on pairs, "
         "which may be of the same sentences, so that it is more), and in a single domain",
         "inseparable: half of one domain's unrelated pairs reach what 5% of another's do: no one cosine tells",
     ]
-    return Table(f"Cosines of unrelated pairs, {made.title}", frame, columns, cells, notes)
+    return Table(f"Cosines of unrelated pairs, {floor.title}", frame, columns, cells, notes)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ctxexp.errors import MetricError
 from ctxexp_compare.layer_choice.families import DesignEffect, design_effect, families_by_correlation, families_by_name
-from ctxexp_compare.layer_choice.winner import LEVEL, WinnerEstimate, regret_bound, winner_gain
+from ctxexp_compare.layer_choice.winner import ALPHA, WinnerEstimate, regret_bound, winner_gain
 
 MIN_TASKS = 8  # behind an interval over tasks
 MIN_FAMILIES = 3  # from which on intervals over tasks are taken where items are known too
@@ -75,8 +75,9 @@ class RivalGain(NamedTuple):
 class LayerChoice:
     """The best candidate of a table, its true score, its gains over rivals, and how much better another may be.
 
-    `over` says what intervals draw anew: tasks, for a task like these, or the items of these very tasks. `regret` is
-    the 95% bound on what the truly best candidate has above this one, `may_be_best` the candidates that may be it.
+    `over` says what intervals draw anew: tasks, for a task like these, or the items of these very tasks. `held_out` is
+    the mean score of the candidates that are chosen on other families' tasks, `regret` the 95% bound on what the truly
+    best candidate has above this one, `may_be_best` the candidates that may be it.
     """
 
     table: ScoreTable
@@ -136,7 +137,7 @@ def choose(
     gains = {}
     for name, numbers in by_name.items():
         rival = table.candidates[max(numbers, key=lambda i: means[i])]
-        # the layers of an untrained network are nearly tied
+        # an untrained network's layers are nearly tied: its best one counts as named beforehand
         estimate = winner_gain(means, covariance, own, numbers, rng, rival_is_given=name == "twin")
         gains[name] = RivalGain(rival, estimate, _held_out(table.scores, own, numbers, groups))
     regret, may_be_best = regret_bound(means, covariance, own, rng)
@@ -192,7 +193,7 @@ def _estimates(table: ScoreTable, over: str, groups: Sequence[str]) -> tuple[np.
         single = np.cov(table.scores.T) / n
         own = table.scores[:, table.columns(twin=False)]
         effects = design_effect(own, groups), design_effect(own, groups, of_level=True)
-        return means, single * _widening(effects[0]), single * _widening(effects[1]), "tasks"
+        return means, single * _variance_inflation(effects[0]), single * _variance_inflation(effects[1]), "tasks"
     if items is None:
         raise MetricError(
             f"{table.model}: {n} tasks by their scores alone; expected {MIN_TASKS} or more tasks, since a score "
@@ -202,11 +203,11 @@ def _estimates(table: ScoreTable, over: str, groups: Sequence[str]) -> tuple[np.
     return means, covariance, covariance, "items"
 
 
-def _widening(effect: DesignEffect) -> float:
-    """What a covariance of independent tasks is multiplied by, for a normal quantile to stand for Student's."""
+def _variance_inflation(effect: DesignEffect) -> float:
+    """Factor on the covariance of independent tasks, for families, and for normal quantiles to stand for Student's."""
     from scipy.special import ndtri, stdtrit
 
-    tail = 1 - LEVEL / 2
+    tail = 1 - ALPHA / 2
     return effect.factor * float(stdtrit(effect.df, tail) / ndtri(tail)) ** 2
 
 
@@ -225,7 +226,7 @@ def _rivals(table: ScoreTable) -> dict[str, list[int]]:
 
 
 def _without_each(scores: np.ndarray, among: Sequence[int], groups: Sequence[str]) -> np.ndarray:
-    """(tasks,) for each task the best of these columns on the mean of the tasks of other families; none for one."""
+    """(tasks,) for each task the best of these columns on the mean of other families' tasks; empty for one family."""
     _, number = np.unique(np.array(groups or range(len(scores))), return_inverse=True)
     if number.max(initial=0) == 0:
         return np.empty(0, np.int64)

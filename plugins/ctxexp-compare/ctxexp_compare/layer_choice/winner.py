@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-LEVEL, BETA = 0.05, 0.005
+ALPHA, BETA = 0.05, 0.005
 DRAWS = 4000  # of the normal distribution behind simultaneous quantiles
 STEPS = 60  # of bisection: far below rounding
 
@@ -68,7 +68,7 @@ def winner_gain(
     lost += [] if rival is None or rival_is_given else [(j, rival) for j in rivals if j != rival]
     bounds = truncation(means, covariance, contrast, lost)
     width = simultaneous_quantile(covariance, candidates, rivals, rng) * error
-    level = (LEVEL - BETA) / (1 - BETA)
+    level = (ALPHA - BETA) / (1 - BETA)
     low, middle, high = (_solve(value, error, bounds, width, tail) for tail in (1 - level / 2, 0.5, level / 2))
     return WinnerEstimate(middle, low, high, value)
 
@@ -124,7 +124,7 @@ def regret_bound(
         reach = np.zeros(len(own))
         if others.any():
             t = (noise[:, others] - noise[:, k, None]) / error[others]
-            reach[others] = np.quantile(t.max(axis=1), 1 - LEVEL) * error[others]
+            reach[others] = np.quantile(t.max(axis=1), 1 - ALPHA) * error[others]
         above = x[k] - x + reach
         if (np.delete(above, k) >= 0).all():
             may_be_best.append(int(own[k]))

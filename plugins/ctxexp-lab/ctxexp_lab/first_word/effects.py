@@ -99,7 +99,7 @@ def size_matched_curve(results: Results, key: Key) -> tuple[np.ndarray, np.ndarr
 def _effect(metric: str, base: Results, other: Results) -> Effect | None:
     condition = condition_of(other.info)
     key = _key(metric, base)
-    if not condition or key is None or key not in other.by_key or _same(other.info) != _same(base.info):
+    if not condition or key is None or key not in other.by_key or _setup(other.info) != _setup(base.info):
         return None
     if metric == "sts" and condition == UNIT_NORM:
         return None  # it is the sentence's vector that has norm 1 then, which no cosine sees
@@ -114,8 +114,8 @@ def _key(metric: str, results: Results) -> Key | None:
     return next((key for key in keys if key.task in ("avg", "")), None)
 
 
-def _same(info: RunInfo) -> tuple[object, ...]:
-    """The properties that all runs of one model have in common."""
+def _setup(info: RunInfo) -> tuple[object, ...]:
+    """The model, text, pooling and seed that runs share which are compared."""
     model = info.model
     return (
         *(model.name, model.weights, model.details.get("checkpoint"), model.details.get("pooling"), model.dtype),

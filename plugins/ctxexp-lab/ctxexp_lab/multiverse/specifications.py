@@ -19,7 +19,7 @@ CHOICES = ("model", "text", "definition", "centring", "norm", "first position", 
 BASELINES = {"raw": "none", "adjusted": "as configured", "size_matched_adjusted": "size-matched"}
 MEASURES = ("self_similarity", "max_explainable_variance")  # that fall where words are more context-specific
 UNTRAINED = "untrained"  # the weights of a twin: the same shape with random weights
-SAME = 1e-5  # what two ways may differ by and be one, which rounding leaves them
+SAME = 1e-5  # curves that differ by less are equal but for rounding
 MIN_DIFFERING = 3  # choices that must differ between runs for these to be a multiverse
 
 Verdict = Literal["falls", "rises", "open"]
@@ -55,9 +55,10 @@ class Specification:
 
 
 def specifications(runs: Sequence[LabelledResults], *, untrained: bool = False) -> list[Specification]:
-    """Those of the runs, each of different numbers, the lowest effect first; those of the untrained twins on request.
+    """The specifications of the trained runs, or of their untrained twins instead, distinct in their numbers, the
+    lowest effect first.
 
-    None unless the runs differ in three choices (beside definitions and baselines, of which each run has several).
+    Empty unless the runs differ in three choices (beside definitions and baselines, of which each run has several).
     """
     sources = [results for _, results in runs if (results.info.model.weights == UNTRAINED) == untrained]
     choices = [_of_run(results) for results in sources]

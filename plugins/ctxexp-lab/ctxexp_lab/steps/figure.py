@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp import Estimate
+from ctxexp import Estimate, Results
 from ctxexp.report import (
     Ink,
     LabelledResults,
@@ -44,19 +44,19 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
     keys = curves(runs_of)
     if not keys:
         return None
-    steps = max(len(at) for at in runs_of.values())
-    n_layers = max(run.results.n_layers for at in runs_of.values() for run in at)
+    steps = max(len(training) for training in runs_of.values())
+    n_layers = max(results.n_layers for results in _results(runs_of))
     wide, high = max(3.4, 0.36 * steps + 1.2), max(1.7, 0.22 * n_layers + 0.8)
     canvas = empty_figure(wide * len(runs_of) + 1.3, high * len(keys))
     grid = canvas.subplots(len(keys), len(runs_of), squeeze=False)
     for i, (row, key) in enumerate(zip(grid, keys, strict=True)):
-        values = {name: _matrix(at, key) for name, at in runs_of.items()}
+        values = {name: _matrix(training, key) for name, training in runs_of.items()}
         finite = np.concatenate([value[np.isfinite(value)] for value in values.values()])
-        for axes, (name, at) in zip(row, runs_of.items(), strict=True):
-            image = _map(axes, values[name], at, (float(finite.min()), float(finite.max())))
+        for axes, (name, training) in zip(row, runs_of.items(), strict=True):
+            image = _map(axes, values[name], training, (float(finite.min()), float(finite.max())))
             if i == 0:
                 axes.set_title(name, loc="left", fontsize=10.5, color=Ink.TEXT, parse_math=False)
-        title = full_title(key.measure, key.task, [run.results for at in runs_of.values() for run in at])
+        title = full_title(key.measure, key.task, _results(runs_of))
         row[0].set_ylabel(f"{textwrap.fill(title, 30)}\nlayer", fontsize=8.5, parse_math=False)
         bar = canvas.colorbar(image, ax=list(row), fraction=0.02, pad=0.01)
         bar.ax.tick_params(labelsize=7.5)
@@ -70,10 +70,10 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
     for axes in grid[-1]:
         axes.set_xlabel("training step", fontsize=9)
     facts = ["rows: layers, 0 = input layer; steps are evenly spaced on the page, not in time"]
-    every = [(run.label, run.results) for at in runs_of.values() for run in at]
+    every = [(run.label, run.results) for training in runs_of.values() for run in training]
     shared = shared_facts(every, intervals=False)
-    facts += [fact for fact in shared if not fact.endswith("kinds of weights")]  # the steps are
-    notes = [f"{line}." for at in runs_of.values() for line in at.equal_weights()]
+    facts += [fact for fact in shared if not fact.endswith("kinds of weights")]  # steps are different weights
+    notes = [f"{line}." for training in runs_of.values() for line in training.equal_weights()]
     notes += ["Each model is one training run."] * (len(runs_of) > 1)
     key = min(keys, key=lambda key: key.measure != LEADING)
     add_captions(canvas, question(runs_of, key), facts, [], [], notes, finding=finding(runs_of, key))
@@ -82,20 +82,25 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
 
 def curves(runs_of: Mapping[str, Training]) -> list[Key]:
     """The main curves by layer that every run of these trainings has."""
-    of_runs = [[key for key in run.results.main_keys if key.place == LAYER] for at in runs_of.values() for run in at]
+    of_runs = [[key for key in results.main_keys if key.place == LAYER] for results in _results(runs_of)]
     return [key for key in of_runs[0] if all(key in of_run for of_run in of_runs)] if of_runs else []
 
 
-def _matrix(at: Training, key: Key) -> np.ndarray:
+def _results(runs_of: Mapping[str, Training]) -> list[Results]:
+    return [run.results for training in runs_of.values() for run in training]
+
+
+def _matrix(training: Training, key: Key) -> np.ndarray:
     """(layers, steps) values."""
-    return np.stack([run.results.by_key[key].value for run in at], axis=1)
+    return np.stack([run.results.by_key[key].value for run in training], axis=1)
 
 
-def _map(axes: Axes, values: np.ndarray, at: Training, limits: tuple[float, float]) -> AxesImage:
+def _map(axes: Axes, values: np.ndarray, training: Training, limits: tuple[float, float]) -> AxesImage:
     low, high = limits
     image = axes.imshow(values, vmin=low, vmax=high, cmap=COLOURS, origin="lower", aspect="auto")
-    every = -(-len(at) // LABELLED)
-    axes.set_xticks(range(0, len(at), every), [f"{run.step:,}" for run in at[::every]], fontsize=7.5, rotation=45)
+    every = -(-len(training) // LABELLED)
+    labels = [f"{run.step:,}" for run in training[::every]]
+    axes.set_xticks(range(0, len(training), every), labels, fontsize=7.5, rotation=45)
     axes.set_yticks(range(0, len(values), max(1, len(values) // 7)))
     axes.tick_params(labelsize=7.5, length=2)
     for spine in axes.spines.values():
@@ -119,9 +124,9 @@ def frame(runs: Sequence[LabelledResults]) -> pd.DataFrame:
     import pandas as pd
 
     runs_of, rows = Training.of(runs), []
-    for name, at in runs_of.items():
+    for name, training in runs_of.items():
         for key in curves(runs_of):
-            for run in at:
+            for run in training:
                 value, low, high = run.results.by_key[key]
                 for layer in np.flatnonzero(np.isfinite(value)).tolist():
                     row: dict[str, object] = {"training": name, **key.columns, "step": run.step, "layer": layer}
@@ -167,14 +172,14 @@ class Course:
     half: int
 
     @classmethod
-    def of(cls, at: Training, key: Key, layer: int) -> Course:
+    def of(cls, training: Training, key: Key, layer: int) -> Course:
         """The course of a curve's layer; changes are spoken of by the rule of `ctxexp.report.changes`."""
-        curves_at = [run.results.by_key[key] for run in at]
+        curves_at = [run.results.by_key[key] for run in training]
         estimates = [Estimate(float(v[layer]), float(low[layer]), float(high[layer])) for v, low, high in curves_at]
-        values, order = claimed_order([(run.results, key, layer) for run in at])
+        values, order = claimed_order([(run.results, key, layer) for run in training])
         far = farthest(values.tolist())
         turns = overshoots(values.tolist()) and bool(order[0, far] and order[far, -1])
-        half = half_step([run.step for run in at], values.tolist())
+        half = half_step([run.step for run in training], values.tolist())
         return cls(estimates, far, turns, bool(order[0, -1]), half)
 
     @property
@@ -184,17 +189,18 @@ class Course:
 
 
 def table(runs: Sequence[LabelledResults]) -> Table | None:
-    """Table of each measure in the last layer, at the first step and the last; None without a training."""
+    """Table of each measure in the last layer: at the first step, the farthest from it and the last, and the step by
+    which half of the change is made; None without a training."""
     numbers = frame(runs)
     if numbers.empty:
         return None
     runs_of, lines = Training.of(runs), []
-    for name, at in runs_of.items():
+    for name, training in runs_of.items():
         for key in curves(runs_of):
-            layer = _last_layer(at, key)
+            layer = _last_layer(training, key)
             if layer is not None:
-                course = Course.of(at, key, layer)
-                cells = [_cell(at[i].step, course.estimates[i]) for i in (0, course.far, -1)]
+                course = Course.of(training, key, layer)
+                cells = [_cell(training[i].step, course.estimates[i]) for i in (0, course.far, -1)]
                 lines.append([name, key.curve_name, str(layer), *cells, course.text])
     columns = [
         "training",
@@ -206,7 +212,7 @@ def table(runs: Sequence[LabelledResults]) -> Table | None:
         "half of the change by step",
     ]
     notes = ["no change: none that these data can show; turns: values lie beyond both ends"]
-    notes += [line for at in runs_of.values() for line in at.equal_weights()]
+    notes += [line for training in runs_of.values() for line in training.equal_weights()]
     return Table("The last layer in training", numbers, columns, lines, notes)
 
 
@@ -219,35 +225,34 @@ def question(runs_of: Mapping[str, Training], key: Key) -> str:
     """The figure's title: the question that the measure of its sentence answers."""
     if key.measure == LEADING:
         return "When in training does context come about?"
-    title = full_title(key.measure, key.task, [run.results for at in runs_of.values() for run in at])
+    title = full_title(key.measure, key.task, _results(runs_of))
     return f"{title}: when in training does it change?"
 
 
 def finding(runs_of: Mapping[str, Training], key: Key) -> str:
     """A sentence on a measure's last layer in each training; empty where that layer isn't known at each step."""
-    phrases = [phrase for name, at in runs_of.items() if (phrase := _phrase(name, at, key))]
+    phrases = [phrase for name, training in runs_of.items() if (phrase := _phrase(name, training, key))]
     if not phrases:
         return ""
-    runs = [run.results for at in runs_of.values() for run in at]
     scale = f", {key.label()}" if key.statistic in ("share_of_room", "adjusted") else ""
-    return f"{full_title(key.measure, key.task, runs)} in the last layer{scale}: {'; '.join(phrases)}."
+    return f"{full_title(key.measure, key.task, _results(runs_of))} in the last layer{scale}: {'; '.join(phrases)}."
 
 
-def _phrase(name: str, at: Training, key: Key) -> str:
+def _phrase(name: str, training: Training, key: Key) -> str:
     """The course of one training: "in bert from 0.34 at step 0 by way of 0.74 at step 128 to 0.51 at step 512"."""
-    last_layer = at[0].results.n_layers - 1
-    if _last_layer(at, key) != last_layer:
+    last_layer = training[0].results.n_layers - 1
+    if _last_layer(training, key) != last_layer:
         return ""
-    course = Course.of(at, key, last_layer)
+    course = Course.of(training, key, last_layer)
     places = [0, course.far, -1] if course.turns else [0, -1]
-    first, *way, last = (f"{decimal(course.estimates[i].value)} at step {at[i].step:,}" for i in places)
+    first, *way, last = (f"{decimal(course.estimates[i].value)} at step {training[i].step:,}" for i in places)
     text = f"in {name} from {first}{''.join(f' by way of {one}' for one in way)} to {last}"
     if course.turns or not np.isfinite(course.estimates[-1].low):  # without an interval nothing is claimed
         return text
     return f"{text}, half of that by step {course.half:,}" if course.changes else f"{text}, no change to speak of"
 
 
-def _last_layer(at: Training, key: Key) -> int | None:
+def _last_layer(training: Training, key: Key) -> int | None:
     """The last layer in which the curve has a value at each step; None: none."""
-    every = np.isfinite(_matrix(at, key)).all(axis=1)
+    every = np.isfinite(_matrix(training, key)).all(axis=1)
     return int(np.flatnonzero(every)[-1]) if every.any() else None

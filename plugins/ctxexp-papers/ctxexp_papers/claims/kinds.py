@@ -30,7 +30,7 @@ from ctxexp_papers.claims.walks import hump_p, spearman_rows, trend_p
 
 Test = dict[str, Any]
 DRAWS = 2000
-LEVEL = 0.05  # of walks, that may show a trend or a hump as strong
+ALPHA = 0.05  # of walks, that may show a trend or a hump as strong
 BOUNDS = ("above", "below", "within")
 MEASURED = (
     "metric", "options", "rows", "words", "less", "given", "undefined", "model_options", "twin", "subsets",
@@ -178,7 +178,7 @@ def trend(member: Member, test: Test, n_refuting: int) -> Check:
     rho_ends, change_ends = _middle(spearman_rows(drawn, depth), rho), _middle(_change(drawn), change)
     sides = [_side(sign, rho_ends, 0.0), _side(sign, change_ends, least)]
     passed = False if False in sides else None if None in sides else True
-    if not p < LEVEL / (n_refuting if passed is False else test.get("n_confirming", 1)):
+    if not p < ALPHA / (n_refuting if passed is False else test.get("n_confirming", 1)):
         passed = None
     walks = f"{p:.1%} of walks go as far" if math.isfinite(p) else "the curve doesn't change"
     text = f"rho; change {change:+.3f} [{change_ends[0]:+.3f}, {change_ends[1]:+.3f}]; {walks}"
@@ -286,7 +286,7 @@ def _beyond_walks(check: Check, curve: np.ndarray, test: Test, n_refuting: int) 
     `n_refuting` comparisons in so many times rarer walks."""
     rng = np.random.default_rng([0, Stream.CLAIMS, 15])
     p, sunk, slope = hump_p(curve, rng), hump_p(-curve, rng), trend_p(curve, rng)
-    level = LEVEL / (test.get("n_confirming", 1) if check.passed else n_refuting)
+    level = ALPHA / (test.get("n_confirming", 1) if check.passed else n_refuting)
     beyond = p < level if check.passed else sunk < level / 2 or slope < level / 4
     text = f"{check.text}; {p:.1%} of walks have as clear a hump, {sunk:.1%} a hollow, {slope:.1%} a trend"
     return replace(check, passed=check.passed if beyond else None, text=text)

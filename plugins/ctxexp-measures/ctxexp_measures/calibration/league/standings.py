@@ -130,7 +130,7 @@ def _leagues(runs: Sequence[LabelledResults]) -> Iterator[tuple[str, dict[str, l
     leagues: dict[str, dict[str, list[Results]]] = {}
     for _, results in runs:
         if measure_of(results, "sts") and measure_of(results, "sentence_geometry"):
-            identity = json.dumps(_same(results.info), default=str)
+            identity = json.dumps(_league_identity(results.info), default=str)
             members = leagues.setdefault(identity, {}).setdefault(transform_name(results), [])
             if _seeds(results) not in map(_seeds, members):  # the same run again is no other seed
                 members.append(results)
@@ -145,7 +145,7 @@ def _leagues(runs: Sequence[LabelledResults]) -> Iterator[tuple[str, dict[str, l
     yield from ((label, members) for (label, _), members in zip(named, leagues_of_several, strict=True))
 
 
-def _same(info: RunInfo) -> list[object]:
+def _league_identity(info: RunInfo) -> list[object]:
     """Values that all runs of a league have in common."""
     model, corpus = info.model, info.corpus
     measures = [(label, *vars(about).values()) for label, about in info.measures.items()]
