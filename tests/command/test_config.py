@@ -12,7 +12,10 @@ from tests.shipped import GROUPS
 
 
 def options() -> list[str]:
-    return sorted(f"{p.parent.name}={p.stem}" for folder in config_folders() for p in folder.glob("*/*.yaml"))
+    """Each choice of a group; all metrics in one run."""
+    found = sorted((p.parent.name, p.stem) for folder in config_folders() for p in folder.glob("*/*.yaml"))
+    metrics = ",".join(name for group, name in found if group == "metric")
+    return [f"metric=[{metrics}]", *(f"{group}={name}" for group, name in found if group != "metric")]
 
 
 @pytest.mark.parametrize("option", options())
