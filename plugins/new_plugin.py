@@ -26,14 +26,13 @@ def check_name(name: str) -> str:
         raise SystemExit(f"error: NAME={name}: leave out 'ctxexp-', it is put in front: NAME={dashed[7:]}")
     if dashed in RESERVED:
         raise SystemExit(f"error: NAME={name}: the command line gives this word a meaning of its own; take another")
-    user = user_of(dashed.replace("-", "_"))
-    if user:
-        raise SystemExit(f"error: NAME={name}: {user}; take another name")
+    if conflict := name_conflict(dashed.replace("-", "_")):
+        raise SystemExit(f"error: NAME={name}: {conflict}; take another name")
     return dashed
 
 
-def user_of(name: str) -> str:
-    """The user of the name, an installed plugin or ctxexp itself; empty if nobody uses it."""
+def name_conflict(name: str) -> str:
+    """A sentence on the installed plugin, or the part of ctxexp, that has this name; empty if the name is free."""
     for entry in entry_points(group="ctxexp"):
         if entry.name == name:
             return f"the installed distribution {entry.dist.name if entry.dist else '?'} brings a plugin of this name"

@@ -7,7 +7,7 @@ A kind of fault is a file of this folder with
 which yields `count` names of faults and what tries them. A callable that returns, or that raises a `CtxexpError` with a
 message of a few lines, ended well. It raises `Lost` where something is gone, `Silent` (or a plain `AssertionError`)
 where a number is wrong and nothing says so, and `unittest.SkipTest` where the machine can't do it. Anything else is a
-traceback. What a case draws depends on seed and place alone, so that a case can be tried again without those before it.
+traceback. What a case draws depends on seed and number alone, so that it can be tried again without those before it.
 """
 
 from __future__ import annotations

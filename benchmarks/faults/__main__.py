@@ -16,7 +16,7 @@ def options(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--all", action="store_true", help=f"every kind in full: {FULL}")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, help="cases of each kind (default: the full run's)")
-    parser.add_argument("--only", type=int, help="only the case at this place, from 0")
+    parser.add_argument("--only", type=int, help="only the case of this number, from 0")
     parser.add_argument("--limit", type=float, default=300, help="seconds after which a case hangs")
     parser.add_argument("--log", type=Path, help="JSON lines of endings; what stands there is not tried again")
     asked = parser.parse_args(argv)

@@ -40,19 +40,19 @@ BAD = ("lost", "silent", "traceback")
 
 @dataclass(frozen=True)
 class Ending:
-    """How one case ended; `place` counts from 0 within its kind and seed."""
+    """How one case ended; `number` counts from 0 within its kind and seed."""
 
     kind: str
     seed: int
-    place: int
+    number: int
     name: str
     outcome: str
     message: str
     seconds: float
 
     def __str__(self) -> str:
-        again = f"python -m benchmarks.faults --kind {self.kind} --seed {self.seed} --only {self.place}"
-        return f"{self.outcome}: {self.kind} {self.place}, {self.name}\n  {self.message}\n  {again}"
+        again = f"python -m benchmarks.faults --kind {self.kind} --seed {self.seed} --only {self.number}"
+        return f"{self.outcome}: {self.kind} {self.number}, {self.name}\n  {self.message}\n  {again}"
 
 
 def kinds() -> list[str]:
@@ -106,17 +106,17 @@ def endings(
     kind: str, seed: int, count: int, *, only: int | None = None, known: Iterable[Ending] = (), limit: float = 300
 ) -> Iterator[Ending]:
     """The ending of each case of a kind, or of one; those in `known` are not tried again."""
-    done = {(e.place, e.name): e for e in known if (e.kind, e.seed) == (kind, seed)}
+    done = {(e.number, e.name): e for e in known if (e.kind, e.seed) == (kind, seed)}
     with tempfile.TemporaryDirectory(prefix=f"ctxexp-{kind}-", ignore_cleanup_errors=True) as folder:
-        for place, (name, case) in enumerate(cases(kind, seed, count, Path(folder))):
-            if only not in (None, place):
+        for number, (name, case) in enumerate(cases(kind, seed, count, Path(folder))):
+            if only not in (None, number):
                 continue
-            if (place, name) in done:
-                yield done[place, name]
+            if (number, name) in done:
+                yield done[number, name]
                 continue
             start = time.perf_counter()
             outcome, message = attempt(case, limit)
-            yield Ending(kind, seed, place, name, outcome, message, round(time.perf_counter() - start, 3))
+            yield Ending(kind, seed, number, name, outcome, message, round(time.perf_counter() - start, 3))
 
 
 def read_log(file: Path) -> list[Ending]:

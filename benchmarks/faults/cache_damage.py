@@ -21,16 +21,16 @@ from .plugin import CORPORA, Drawn, open_store
 def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
     """Every kind of damage in turn, at drawn places."""
     kinds = [list(DAMAGES.items())[i] for i in np.random.default_rng(seed).permutation(len(DAMAGES))]
-    for place in range(count):
-        name, damage = kinds[place % len(kinds)]
-        yield name, partial(try_case, folder / str(place), damage, seed, place)
+    for number in range(count):
+        name, damage = kinds[number % len(kinds)]
+        yield name, partial(try_case, folder / str(number), damage, seed, number)
 
 
-def try_case(cache: Path, damage: Damage, seed: int, place: int) -> None:
+def try_case(cache: Path, damage: Damage, seed: int, number: int) -> None:
     """Makes two entries, damages one, and opens it again."""
     made, other = (open_store(cache, "one", name).path for name in CORPORA)
     before = content(made)
-    damage(made, other, np.random.default_rng([seed, place]))
+    damage(made, other, np.random.default_rng([seed, number]))
     changed = content(made) != before
     with heard() as words:
         store = open_store(cache, "one")

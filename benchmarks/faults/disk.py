@@ -63,34 +63,34 @@ POINTS = (
 
 def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
     """Each point in turn; a drawn number of bytes, from none to 200 kB, still fits."""
-    whole = functools.cache(lambda: Sweep(folder))
-    for place in range(count):
-        point = POINTS[place % len(POINTS)]
-        left = int(np.random.default_rng([seed, place]).choice([0, 4096, 20_000, 200_000]))
-        yield f"full at {point}, but for {left:,} bytes", functools.partial(try_case, whole, point, left)
+    reference = functools.cache(lambda: Sweep(folder))
+    for number in range(count):
+        point = POINTS[number % len(POINTS)]
+        left = int(np.random.default_rng([seed, number]).choice([0, 4096, 20_000, 200_000]))
+        yield f"full at {point}, but for {left:,} bytes", functools.partial(try_case, reference, point, left)
 
 
-def try_case(whole: Callable[[], Sweep], point: str, left: int) -> None:
+def try_case(reference: Callable[[], Sweep], point: str, left: int) -> None:
     """Fills the disk when the point comes, and has the same command complete it afterwards."""
-    sweep = whole()
-    with disk(sweep.folder / "disk") as place:
-        shutil.copy(sweep.store, place / "mlflow.db")
-        status, said = sweep.run(place, full_at=point, left=left)
+    sweep = reference()
+    with disk(sweep.folder / "disk") as folder:
+        shutil.copy(sweep.store, folder / "mlflow.db")
+        status, said = sweep.run(folder, full_at=point, left=left)
         with contextlib.suppress(FileNotFoundError):
-            (place / FILLER).unlink()
-        check(place, status, said)
-        status, said = sweep.run(place, "resume=true")
+            (folder / FILLER).unlink()
+        check(folder, status, said)
+        status, said = sweep.run(folder, "resume=true")
         if status:
             raise Lost(f"resuming failed:\n{said}")
-        if values(place) != sweep.values:
+        if values(folder) != sweep.values:
             raise Lost(f"after resuming, other values or fewer:\n{said}")
-        left_over(place)
-        with contextlib.closing(sqlite3.connect(place / "mlflow.db")) as store:
+        check_nothing_left(folder)
+        with contextlib.closing(sqlite3.connect(folder / "mlflow.db")) as store:
             if running := store.execute("SELECT name FROM runs WHERE status = 'RUNNING'").fetchall():
                 raise Lost(f"still RUNNING: {running}")
 
 
-def check(place: Path, status: int, said: str) -> None:
+def check(folder: Path, status: int, said: str) -> None:
     """What a full disk may do to a command."""
     if "Traceback" in said or "Error in sys.excepthook" in said:
         raise RuntimeError(said)
@@ -99,20 +99,20 @@ def check(place: Path, status: int, said: str) -> None:
         raise Silent(f"exit status 0:\n{said}")
     if not any(re.search("full|No space left|disk I/O error", line) for line in errors):
         raise Silent(f"exit status {status} without a word about the disk:\n{said}")
-    if not any(str(place) in line for line in errors):
+    if not any(str(folder) in line for line in errors):
         raise Silent(f"which disk?\n{said}")
-    left_over(place)
+    check_nothing_left(folder)
 
 
-def left_over(place: Path) -> None:
+def check_nothing_left(folder: Path) -> None:
     patterns = ("**/*.part", "**/*.tmp*", "vectors/tmp-*")
-    if found := [str(path) for pattern in patterns for path in place.glob(pattern)]:
+    if found := [str(path) for pattern in patterns for path in folder.glob(pattern)]:
         raise Lost(f"left behind: {found}")
 
 
-def values(place: Path) -> dict[str, str]:
+def values(folder: Path) -> dict[str, str]:
     """The frames of the last sweep's jobs, by label."""
-    jobs = json.loads(max(place.glob("results/*/summary/jobs.json"), key=os.path.getmtime).read_text())
+    jobs = json.loads(max(folder.glob("results/*/summary/jobs.json"), key=os.path.getmtime).read_text())
     return {j["label"]: Results.load(Path(j["results"])).frame.to_csv() for j in jobs if j["status"] == "FINISHED"}
 
 
@@ -128,21 +128,21 @@ class Sweep:
         rng = np.random.default_rng(0)
         lines = (" ".join(rng.choice(WORDS, rng.integers(3, 9))) for _ in range(60))
         (folder / "text.txt").write_text("\n".join(lines) + "\n")
-        with disk(folder / "disk") as place:
-            status, said = self.run(place)
+        with disk(folder / "disk") as mount:
+            status, said = self.run(mount)
             if status:
                 raise RuntimeError(f"the undisturbed sweep failed:\n{said}")
-            self.values = values(place)
+            self.values = values(mount)
             self.store = folder / "mlflow.db"
-            with contextlib.closing(sqlite3.connect(place / "mlflow.db")) as store:
+            with contextlib.closing(sqlite3.connect(mount / "mlflow.db")) as store:
                 store.execute("VACUUM INTO ?", [str(self.store)])
 
-    def run(self, place: Path, *more: str, full_at: str = "", left: int = 0) -> tuple[int, str]:
+    def run(self, folder: Path, *more: str, full_at: str = "", left: int = 0) -> tuple[int, str]:
         """Exit status of the command with all that it said; the disk gets full at the file `full_at`."""
         words = [
             "-m", f"plugins=[{self.folder / 'toy.py'}]", "model=toy", "model.seed=0,1", "dataset=text",
             f"dataset.path={self.folder / 'text.txt'}", "min_contexts=2", "bootstrap=10", "baseline.size=20",
-            "metric=self_similarity", f"cache.folder={place / 'vectors'}", f"tracking.folder={place}", *more,
+            "metric=self_similarity", f"cache.folder={folder / 'vectors'}", f"tracking.folder={folder}", *more,
         ]  # fmt: skip
         said = self.folder / "said.txt"
         pid = os.fork()
@@ -150,8 +150,8 @@ class Sweep:
             command(words, said)
         ended = (0, 0)
         while ended == (0, 0):
-            if full_at and any(place.glob(full_at)):
-                fill(place, left)
+            if full_at and any(folder.glob(full_at)):
+                fill(folder, left)
                 full_at = ""
             time.sleep(0.001)
             ended = os.waitpid(pid, os.WNOHANG)
@@ -180,23 +180,23 @@ def command(words: list[str], said: Path) -> None:
 
 
 @contextlib.contextmanager
-def disk(place: Path) -> Iterator[Path]:
+def disk(folder: Path) -> Iterator[Path]:
     """A disk of 32 MB at the folder."""
-    place.mkdir(exist_ok=True)
-    words = ["mount", "-t", "tmpfs", "-o", "size=32m", "ctxexp-faults", str(place)]
+    folder.mkdir(exist_ok=True)
+    words = ["mount", "-t", "tmpfs", "-o", "size=32m", "ctxexp-faults", str(folder)]
     if not shutil.which("mount") or subprocess.run(words, capture_output=True).returncode:
         raise unittest.SkipTest("no tmpfs can be mounted here: it needs Linux and its root")
     try:
-        yield place
+        yield folder
     finally:
-        subprocess.run(["umount", "-l", str(place)], check=True)
+        subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-def fill(place: Path, left: int) -> None:
+def fill(folder: Path, left: int) -> None:
     """Take all of the disk but so many bytes; as often as the command itself takes some of them meanwhile."""
-    with (place / FILLER).open("wb", buffering=0) as file:
+    with (folder / FILLER).open("wb", buffering=0) as file:
         for _ in range(100):
-            free = os.statvfs(place)
+            free = os.statvfs(folder)
             try:
                 os.posix_fallocate(file.fileno(), 0, max(1, free.f_bavail * free.f_frsize - left))
                 return

@@ -56,15 +56,15 @@ WAYS = {  # how it is typed, and what there is as many of as are at work
 
 def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
     """Each way in turn, with two workers at work, then one, then none; signal and moment are drawn."""
-    for place in range(count):
-        rng, how = np.random.default_rng([seed, place]), [*WAYS][place % len(WAYS)]
-        number = SIGNALS[int(rng.integers(len(SIGNALS)))]
-        wanted, moment = 2 - place // len(WAYS) % 3, float(rng.random())
-        name = f"{how}: {number.name}, {wanted} at work, {moment:.2f}"
-        yield name, partial(try_case, how, number, wanted, moment, folder / str(place))
+    for number in range(count):
+        rng, how = np.random.default_rng([seed, number]), [*WAYS][number % len(WAYS)]
+        signum = SIGNALS[int(rng.integers(len(SIGNALS)))]
+        wanted, moment = 2 - number // len(WAYS) % 3, float(rng.random())
+        name = f"{how}: {signum.name}, {wanted} at work, {moment:.2f}"
+        yield name, partial(try_case, how, signum, wanted, moment, folder / str(number))
 
 
-def try_case(how: str, number: signal.Signals, wanted: int, moment: float, folder: Path) -> None:
+def try_case(how: str, signum: signal.Signals, wanted: int, moment: float, folder: Path) -> None:
     """Start a command, end it, and wait for what it began."""
     folder.mkdir()
     if how == "the command under Ray" and find_spec("ray") is None:
@@ -75,11 +75,11 @@ def try_case(how: str, number: signal.Signals, wanted: int, moment: float, folde
     try:
         reach(at_work, wanted, moment, driver, folder, offspring)
         offspring |= family(driver.pid)
-        driver.send_signal(number)
+        driver.send_signal(signum)
         driver.wait(PATIENCE)
         ended(driver.pid, offspring, PATIENCE, (folder / "said").read_text(errors="replace"))
     except subprocess.TimeoutExpired:
-        raise Lost(f"the driver itself is there {PATIENCE:.0f} s after {number.name}") from None
+        raise Lost(f"the driver itself is there {PATIENCE:.0f} s after {signum.name}") from None
     finally:
         for process in {*offspring, *family(driver.pid)}:
             with suppress(psutil.Error):

@@ -32,9 +32,9 @@ NEEDED = sum(map(len, TEXT.sentences)) * (3 * 32 * 4 + 16) + 200 * len(TEXT.sent
 
 def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
     """Each situation in turn, with drawn names, limits and moments."""
-    for place in range(count):
-        name, situation = list(SITUATIONS.items())[place % len(SITUATIONS)]
-        yield name, partial(attempt, situation, folder / str(place), np.random.default_rng([seed, place]))
+    for number in range(count):
+        name, situation = list(SITUATIONS.items())[number % len(SITUATIONS)]
+        yield name, partial(attempt, situation, folder / str(number), np.random.default_rng([seed, number]))
 
 
 def attempt(situation: Callable[[Path, np.random.Generator], None], cache: Path, rng: np.random.Generator) -> None:
@@ -65,10 +65,10 @@ def entries(cache: Path) -> dict[str, int]:
 
 def size(cache: Path) -> int:
     """Bytes of one entry, all of which are of one size."""
-    place = cache.with_name(f"{cache.name}-size")
-    read(place, "size")
-    (n_bytes,) = entries(place).values()
-    shutil.rmtree(place)
+    sample = cache.with_name(f"{cache.name}-size")
+    read(sample, "size")
+    (n_bytes,) = entries(sample).values()
+    shutil.rmtree(sample)
     return n_bytes
 
 

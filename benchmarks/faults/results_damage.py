@@ -31,44 +31,44 @@ def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[
     """Every kind of damage in turn to drawn files."""
     rng = np.random.default_rng(seed)
     order = [list(DAMAGES)[i] for i in rng.permutation(len(DAMAGES))]
-    whole = cache(lambda: make(folder))
-    for place in range(count):
-        drawn = np.random.default_rng([seed, place])
-        file, how = str(drawn.choice(FILES)), order[place % len(order)]
-        yield f"{file}: {how}", partial(try_case, whole, file, how, drawn)
+    finished = cache(lambda: make(folder))
+    for number in range(count):
+        drawn = np.random.default_rng([seed, number])
+        file, how = str(drawn.choice(FILES)), order[number % len(order)]
+        yield f"{file}: {how}", partial(try_case, finished, file, how, drawn)
 
 
 def make(folder: Path) -> tuple[Path, dict[str, Results]]:
-    """A place with a finished sweep of three jobs beside a copy of its files, and its results by label."""
-    place = folder / "place"
-    texts(place)
-    child = run(place)
+    """A folder with a finished sweep of three jobs beside a copy of its files, and its results by label."""
+    sweep = folder / "place"
+    texts(sweep)
+    child = run(sweep)
     child.join()
     if child.exitcode:
-        raise Lost(f"the undisturbed sweep failed: {(place / 'said').read_text()[-2000:]}")
-    shutil.copytree(place / "mlruns", folder / "whole")
-    return place, compared(place)
+        raise Lost(f"the undisturbed sweep failed: {(sweep / 'said').read_text()[-2000:]}")
+    shutil.copytree(sweep / "mlruns", folder / "whole")
+    return sweep, compared(sweep)
 
 
 def try_case(
-    whole: Callable[[], tuple[Path, dict[str, Results]]], file: str, how: str, rng: np.random.Generator
+    finished: Callable[[], tuple[Path, dict[str, Results]]], file: str, how: str, rng: np.random.Generator
 ) -> None:
     """Damage a file of one job, resume the sweep, and look for jobs that are lost or other."""
-    place, expected = whole()
-    store = place / "mlruns"
+    folder, expected = finished()
+    store = folder / "mlruns"
     shutil.rmtree(store)
-    shutil.copytree(place.parent / "whole", store)
-    (place / "said").unlink(missing_ok=True)
+    shutil.copytree(folder.parent / "whole", store)
+    (folder / "said").unlink(missing_ok=True)
     damaged, other = rng.permutation([one.parent for one in sorted(store.glob(f"results/*/0*/{file}"))])[:2]
     DAMAGES[how](damaged / file, other / file, rng)
-    again = run(place, "resume=true")
+    again = run(folder, "resume=true")
     again.join()
-    said = (place / "said").read_text()
+    said = (folder / "said").read_text()
     if "Traceback (most recent call last)" in said:
         raise RuntimeError(said[said.index("Traceback") :][-3000:])
     if again.exitcode:
         raise Lost(f"the resumed sweep ended with {again.exitcode}: {said[-1500:]}")
-    found = compared(place)
+    found = compared(folder)
     if found.keys() != expected.keys():
         raise Lost(f"expected {sorted(expected)}, got {sorted(found)}: {said[-500:]}")
     for label, results in found.items():

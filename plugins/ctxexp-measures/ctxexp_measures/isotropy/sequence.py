@@ -31,7 +31,7 @@ class _OfSentences(ctxexp.GroupMean):
         sample: int | None = None,
     ) -> None:
         super().__init__(sample=sample, baselines=baselines)
-        self.by = definition
+        self.is_released = definition == "released"
         self.definition, self.invariances = self.definitions[definition], self.invariances_of[definition]
         self.variant = "" if definition == "defined" else "released"
 
@@ -65,12 +65,12 @@ class MatrixEntropy(_OfSentences):
     def score(self, x: np.ndarray) -> np.ndarray:
         """(...,) of groups (..., n, d); NaN where all rows are zero (equal, as released)."""
         rows = x.astype(np.float64)
-        if self.by == "released":
-            rows = normalised(rows)
+        if self.is_released:
+            rows = center_and_normalize(rows)
         moment = np.matmul(rows, np.swapaxes(rows, -1, -2))
         if rows.shape[-2] > rows.shape[-1]:
             moment = np.matmul(np.swapaxes(rows, -1, -2), rows)  # the same eigenvalues, but for zeros
-        if self.by == "released":
+        if self.is_released:
             moment = np.maximum(moment, 0)
         return entropy(moment)
 
@@ -99,16 +99,16 @@ class Curvature(_OfSentences):
     def score(self, x: np.ndarray) -> np.ndarray:
         """(...,) of groups (..., n, d); NaN where no two successive steps have a direction."""
         rows = x.astype(np.float64)
-        if self.by == "released":
-            rows = normalised(rows)
+        if self.is_released:
+            rows = center_and_normalize(rows)
         steps = np.diff(rows, axis=-2)
         lengths = np.linalg.norm(steps, axis=-1)
         product = np.vecdot(steps[..., 1:, :], steps[..., :-1, :])
         size = lengths[..., 1:] * lengths[..., :-1]
         with np.errstate(invalid="ignore", divide="ignore"):
             cosine = np.clip(product / size, -1, 1)
-            angle = np.arccos(np.abs(cosine) if self.by == "released" else cosine)
-            if self.by == "released":
+            angle = np.arccos(np.abs(cosine) if self.is_released else cosine)
+            if self.is_released:
                 angle = np.where(size > 0, angle, np.where(np.isfinite(product), 0.0, np.nan))
                 result: np.ndarray = angle.mean(axis=-1)
                 return result
@@ -117,7 +117,7 @@ class Curvature(_OfSentences):
         return result
 
 
-def normalised(x: np.ndarray) -> np.ndarray:
+def center_and_normalize(x: np.ndarray) -> np.ndarray:
     """Rows (..., n, d) about their mean, at norm 1; NaN where a row is the mean."""
     with np.errstate(invalid="ignore", divide="ignore"):
         rows = x - x.mean(axis=-2, keepdims=True)

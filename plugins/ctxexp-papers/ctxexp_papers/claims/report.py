@@ -24,7 +24,7 @@ COUNTED_APART = (
     "A verdict comes from the paper's own protocol or its authors' released results. Where a paper speaks of models in "
     "general, one on offered models is on these alone, and counted apart. Open counts as decided."
 )
-HERE = "measured here, not a verdict"
+NOT_A_VERDICT = "measured here, not a verdict"
 
 
 def overview(trials: Sequence[Trial]) -> Document:
@@ -108,8 +108,8 @@ def words(verdict: Verdict) -> str:
     came out on other evidence."""
     finding = verdict.finding
     if finding is None:
-        other = next((f for f in verdict.others if f.ruling != "not run"), None)
-        beside = f"; {HERE}: {other.words} on {', '.join(other.models)} ({other.source.title})" if other else ""
+        others = [f for f in verdict.others if f.ruling != "not run"][:1]
+        beside = "".join(f"; {NOT_A_VERDICT}: {f.words} on {', '.join(f.models)} ({f.source.title})" for f in others)
         return f"not run: {verdict.why}{beside}"
     on = f" on {', '.join(finding.models)}" if verdict.decided_on == "models" else ""
     why = f"; {verdict.why}" if verdict.own and verdict.why else ""

@@ -30,16 +30,16 @@ class RayWorker:
 
     def __init__(self, work: bytes, driver: Driver | None) -> None:
         self.work = work
-        self.worker: Callable[[Any], Any] | None = None
+        self.function: Callable[[Any], Any] | None = None
         if driver:
             threading.Thread(target=_end_with, args=driver, daemon=True).start()
 
     def ready(self) -> None:
-        """Nothing, once the cluster has had room for the actor."""
+        """Returns once the cluster has placed the actor."""
 
     def do(self, item: Any) -> Any:
-        self.worker = self.worker or cloudpickle.loads(self.work)()
-        return self.worker(item)
+        self.function = self.function or cloudpickle.loads(self.work)()
+        return self.function(item)
 
 
 def _end_with(pid: int, start: str) -> None:

@@ -91,14 +91,14 @@ def _span(source_line: str, value: str, text: str) -> tuple[int, int]:
 
 def _rows(stem: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, dict[str, str]]]:
     """Yields (place, row by column) of STEM.csv or STEM.tsv: columns are parted by tabs, quotes are text."""
-    path = _spelled(stem)
+    path = _existing_file(stem)
     if path is None:
         raise DataError(f"no such file: {stem}.csv or .tsv; expected a folder in the DWUG format")
     for where, cells in read_table(path, columns, "text", ".tsv"):
         yield where, dict(zip(columns, cells, strict=True))
 
 
-def _spelled(stem: Path) -> Path | None:
+def _existing_file(stem: Path) -> Path | None:
     """The file as its publisher spells it: DWUG's are named .csv, NorDiaChange's .tsv."""
     files = (stem.with_name(stem.name + suffix) for suffix in (".csv", ".tsv"))
     return next((file for file in files if file.is_file()), None)
@@ -107,7 +107,7 @@ def _spelled(stem: Path) -> Path | None:
 def _change(folder: Path, periods: dict[str, None]) -> dict[str, float]:
     """Each word's graded change between the two periods; empty where the folder has no such file."""
     path = folder / "stats" / "opt" / "stats_groupings"
-    if _spelled(path) is None:
+    if _existing_file(path) is None:
         return {}
     if len(periods) != 2:
         raise DataError(f"{folder}: usages of the periods {', '.join(periods)}; expected two")
