@@ -42,7 +42,7 @@ def run_figures(results: Results, folder: Path, *, published: bool = False) -> l
 
 def sweep_figures(runs: Sequence[LabelledResults], folder: Path, *, published: bool = False) -> list[Path]:
     """Write the comparison of runs (chart label, results): overview.png, then one figure per measure, each as PNG and
-    SVG; the paper's also as wide as a column of a page, with PDF."""
+    SVG; the paper's also as wide as a column of a page, as SVG and PDF."""
     all_charts = charts.sweep_charts(runs, all_published=published)
     if not all_charts:
         return []
@@ -50,7 +50,7 @@ def sweep_figures(runs: Sequence[LabelledResults], folder: Path, *, published: b
     for chart in all_charts:
         paths += save_figure(sweep_figure(chart, runs), folder, chart.name)
         if chart.name in charts.leading_charts([each.name for each in all_charts]):
-            paths += save_figure(column_figure(chart), folder, f"{chart.name}_column", ("png", "svg", "pdf"))
+            paths += save_figure(column_figure(chart), folder, f"{chart.name}_column", ("svg", "pdf"))
     return paths
 
 
