@@ -10,7 +10,7 @@ import numpy as np
 
 import ctxexp
 from ctxexp.errors import ModelError
-from ctxexp.models import WordVectorEncoder, WordVectors
+from ctxexp.models import WordVectorEncoder
 from ctxexp_packaged_models.files import package_folder, packaged
 
 
@@ -27,8 +27,8 @@ def glove(*, lower: bool = True) -> ctxexp.Encoder:
     return WordVectorEncoder(f"glove-6b-50d@{digest}", "GloVe 6B 50d", 50, load_vectors, details=details, lower=lower)
 
 
-def load_vectors(wanted: Callable[[str], bool] = lambda word: True) -> WordVectors:
-    """The vectors of the words for which `wanted` is true, the most frequent first."""
+def load_vectors(wanted: Callable[[str], bool] = lambda word: True) -> tuple[list[str], np.ndarray]:
+    """The words for which `wanted` is true, the most frequent first, and their vectors (len(words), 50) float32."""
     from pyarrow.parquet import read_table
 
     matrix, index, _ = _files()
@@ -37,7 +37,7 @@ def load_vectors(wanted: Callable[[str], bool] = lambda word: True) -> WordVecto
     table = np.load(matrix, mmap_mode="r")
     if table.shape != (len(words), 50):
         raise ModelError(f"{matrix}: expected {len(words):,} vectors of 50 numbers, got an array of {table.shape}")
-    return WordVectors([words[row] for row in rows], np.array(table[rows], np.float32), n_file=len(words))
+    return [words[row] for row in rows], np.array(table[rows], np.float32)
 
 
 def _files() -> tuple[Path, Path, str]:

