@@ -12,7 +12,7 @@ import pandas as pd
 from ctxexp import Results
 from ctxexp.command import job
 from ctxexp.metrics import measure_info
-from ctxexp.results import LAYER, Estimates, Key, RunInfo
+from ctxexp.results import LAYER, RunInfo
 from ctxexp.results.run_info import FitInfo, MeasureInfo, TableInfo
 from ctxexp.results.values import Values, metric_key
 from tests.shipped import Anisotropy, IntraSentenceSimilarity, MaxExplainableVariance, SelfSimilarity, WordNorm
@@ -94,19 +94,7 @@ def with_info(results: Results, **facts: Any) -> Results:
     return replace(results, info=results.info | run_info(**facts))
 
 
-def with_curves(results: Results, **curves: Any) -> Results:
-    """The same results but for these curves, by `measure__statistic`, which keep their intervals."""
-    values = Values()
-    values.by_key = dict(results.by_key)
-    for name, curve in curves.items():
-        key = Key.of(*name.split("__"))
-        values.by_key[key] = values.by_key.get(key, Estimates(*[np.full(len(curve), np.nan)] * 3))._replace(value=curve)
-    return replace(results, frame=values.frame())
-
-
 VARIANCE = "max_explainable_variance"
-
-
 METRICS: dict[str, Any] = {
     "anisotropy": Anisotropy(),
     "self_similarity": SelfSimilarity(),

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ctxexp import Corpus
 from ctxexp.command import registry
-from docs.numbers.marked import marked, write_marked, write_small
+from docs.numbers.marked import write_marked, write_small
 
 ROOT = Path(__file__).resolve().parents[2]
 MINIS = ROOT / "ctxexp" / "models" / "minis" / "weights"
@@ -99,7 +99,3 @@ class Part(Drawing):
     def read(self, root: Path = ROOT) -> pd.DataFrame:
         """The kept numbers."""
         return pd.read_csv(root / "docs" / self.numbers)
-
-    def page_text(self, root: Path = ROOT) -> str:
-        """The text between the page's marks now."""
-        return marked(root / self.page, self.mark)

@@ -10,20 +10,22 @@ import pytest
 
 from ctxexp import GroupMean, Reading, Results
 from ctxexp.report import charts, colours, figures, reference_curves, wording
-from ctxexp.results import Key
-from tests.sample_results import (
-    METRICS,
-    VARIANCE,
-    figure_text,
-    measure_infos,
-    results,
-    results_with,
-    run_info,
-    with_curves,
-)
+from ctxexp.results import Estimates, Key
+from ctxexp.results.values import Values
+from tests.sample_results import METRICS, VARIANCE, figure_text, measure_infos, results, results_with, run_info
 from tests.shipped import MaxExplainableVariance
 
 NO_CONTEXT = "Negative controls (no context, or no training)"
+
+
+def with_curves(results: Results, **curves: Any) -> Results:
+    """The same results but for these curves, by `measure__statistic`, which keep their intervals."""
+    values = Values()
+    values.by_key = dict(results.by_key)
+    for name, curve in curves.items():
+        key = Key.of(*name.split("__"))
+        values.by_key[key] = values.by_key.get(key, Estimates(*[np.full(len(curve), np.nan)] * 3))._replace(value=curve)
+    return replace(results, frame=values.frame())
 
 
 def drawn(axes: Any) -> list[np.ndarray]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from ctxexp.errors import TransformError
 from ctxexp.maths import mean_cosine
 from ctxexp.testing import check
 from tests.composed import composed, of
+from tests.conftest import two_threads  # noqa: F401  # a fixture
 from tests.shipped import Center
 
 
@@ -120,21 +120,13 @@ def test_the_contract_of_transforms_holds() -> None:
     assert not report.failures
 
 
-@pytest.fixture
-def two_threads() -> Iterator[int]:
-    """torch with two threads, as a user's has several: what left it with one would show."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield 2
-    torch.set_num_threads(before)
-
-
-def test_equal_rows_and_seed_give_an_equal_flow(two_threads: int) -> None:
+@pytest.mark.usefixtures("two_threads")
+def test_equal_rows_and_seed_give_an_equal_flow() -> None:
     x = cloud(300, 8)
     state = torch.get_rng_state()
     first = Flow(seed=3, width=8, depth=3, epochs=2, device="cpu").fit(x)
     assert torch.equal(torch.get_rng_state(), state)
-    assert torch.get_num_threads() == two_threads
+    assert torch.get_num_threads() == 2
     torch.rand(5)
     with torch.inference_mode():
         again = Flow(seed=3, width=8, depth=3, epochs=2, device="cpu").fit(
