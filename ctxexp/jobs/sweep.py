@@ -188,23 +188,12 @@ def run_application(application: Callable[[], object], *, summarise: Summarise =
             show(f"error: {stopped}", sys.stderr)
         elif status:
             show(f"{stopped}: the runs that were under way are KILLED", sys.stderr)
-        if stopped:
-            _forget_half_imports()
         with defer_signals():
             closed = end_command(summarise, stopped=stopped)
             end_workers()
     if other:
         raise other
     return status or closed
-
-
-def _forget_half_imports() -> None:
-    """Remove the parts of packages whose import was interrupted: such a part holds the half package, which Python has
-    removed, and the next import would find it."""
-    for name in sorted(sys.modules):
-        package = name.rpartition(".")[0]
-        if package and package not in sys.modules:
-            del sys.modules[name]
 
 
 def _killed_worker(error: BaseException) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ctxexp.files import atomic_write
+from ctxexp.files.process import defer_signals
 from ctxexp.progress import in_notebook
 from ctxexp.report.wording import LabelledResults, encoder_lines
 
@@ -67,7 +68,8 @@ def empty_figure(width: float, height: float) -> Figure:
         >>> empty_figure(4, 3).get_size_inches().tolist()
         [4.0, 3.0]
     """
-    from matplotlib.figure import Figure
+    with defer_signals():  # half of it can't be imported again, and the comparison of a sweep that ends here needs it
+        from matplotlib.figure import Figure
 
     class NotebookFigure(Figure):
         cell = -1  # the last one that showed it

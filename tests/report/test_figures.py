@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -449,3 +451,28 @@ def test_only_what_has_intervals_says_what_they_are_over() -> None:
     run = results_with(curves, info=run_info(resampled="sentence"))
     assert "intervals over: sentences" in " ".join(wording.shared_facts([("a", run)], "m"))
     assert "intervals over" not in " ".join(wording.shared_facts([("a", run)], "bare"))
+
+
+def test_an_end_in_the_middle_of_matplotlib_leaves_it_whole() -> None:
+    """The signal comes when some of its modules are there; a figure is drawn afterwards."""
+    code = """
+import signal, sys
+from ctxexp.files.process import Terminated, raise_on_termination
+from ctxexp.report.style import empty_figure
+
+class Ends:
+    def find_spec(self, name, *rest):
+        if name == "matplotlib.rcsetup":
+            signal.raise_signal(signal.SIGTERM)
+
+sys.meta_path.insert(0, Ends())
+with raise_on_termination():
+    try:
+        empty_figure(1, 1)
+    except Terminated:
+        print("ended")
+sys.meta_path.pop(0)
+print(empty_figure(2, 1).get_size_inches())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
+    assert done.stdout == "ended\n[2. 1.]\n", done.stderr
