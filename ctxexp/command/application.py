@@ -83,8 +83,10 @@ def run_experiment(argv: list[str]) -> int:
         for broken in registry().broken:
             show(f"warning: {line(broken)}", sys.stderr)
     only_shows = flags.hydra_help or flags.cfg or flags.shell_completion or flags.info
+    place = None
     if not only_shows:
-        compose.check_command(flags.overrides, multirun=flags.multirun)
+        config = compose.check_command(flags.overrides, multirun=flags.multirun)
+        place = user_path(config.tracking.folder).resolve() / "hydra"
     # Hydra would print a traceback of its own and leave; with this it lets its exceptions through to us.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     application: Callable[[], None] = hydra.main(
@@ -100,7 +102,8 @@ def run_experiment(argv: list[str]) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:  # jobs record their own: this is Hydra's folder for its log
-        raise DiskError(f"{disk_error_message(error)}{' (tracking.folder=)' if error.filename else ''}") from error
+        named = disk_error_message(error, None if error.filename else place)  # none where a full disk is met in closing
+        raise DiskError(f"{named} (tracking.folder=)") from error
     return 0
 
 

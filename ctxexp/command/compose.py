@@ -115,9 +115,11 @@ def _is_plain(value: object) -> bool:
     return True
 
 
-def check_command(overrides: Sequence[str], *, multirun: bool) -> None:
-    """Raise CtxexpError for what this command would fail at, before torch is loaded. Of a sweep the first job's config
-    alone is checked: files, devices and other jobs are left to the jobs."""
+def check_command(overrides: Sequence[str], *, multirun: bool) -> Config:
+    """The checked config, of a sweep its first job's: files, devices and other jobs are left to the jobs.
+
+    Raises CtxexpError for what this command would fail at, before torch is loaded.
+    """
     with _hydra():
         parsed = parse(overrides)
         hydra, config = _compose_job(first_job(parsed) if multirun else overrides)
@@ -131,6 +133,7 @@ def check_command(overrides: Sequence[str], *, multirun: bool) -> None:
     experiment = Experiment(config)
     if not multirun:
         experiment.check()
+    return config
 
 
 def _compose_job(overrides: Sequence[str]) -> tuple[DictConfig, Config]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from omegaconf import OmegaConf
 
 from ctxexp import Results
 from ctxexp.command import registry
@@ -160,3 +162,17 @@ def test_the_cache_command_shows_and_clears(tmp_path: Path, warm: Warm) -> None:
     assert "removed 1 entries, 1.5 kB" in ctxexp(tmp_path, "cache", "clear", "key=a", warm=warm).stdout
     assert "removed 1 entries, 1.5 kB" in ctxexp(tmp_path, "cache", "clear", warm=warm).stdout
     assert not list((tmp_path / "cache" / "vectors").glob("s*-*"))
+
+
+def test_a_full_disk_is_named_where_the_system_names_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As when Hydra's own files are closed."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(OmegaConf, "save", full)
+    assert run_command_line(["-m", "model=bert", "sink=none"]) == 2
+    assert f"the disk of {tmp_path / 'mlruns'} is full" in capsys.readouterr().err
