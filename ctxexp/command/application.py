@@ -26,7 +26,7 @@ from ctxexp.command.job import job_of, log_to_stderr, task, typed_overrides
 from ctxexp.command.overrides import quote
 from ctxexp.datasets.downloads import vector_folder
 from ctxexp.errors import ConfigError, CtxexpError, DiskError, line, suggestions
-from ctxexp.files import disk_error_message, user_path
+from ctxexp.files import disk_error_message, is_disk_full, user_path
 from ctxexp.files.job_folder import new_id, read_state, try_state
 from ctxexp.files.process import process_tags, watch_parent_in_workers
 from ctxexp.jobs import Sinks, error_message
@@ -102,8 +102,8 @@ def run_experiment(argv: list[str]) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:  # jobs record their own: this is Hydra's folder for its log
-        named = disk_error_message(error, None if error.filename else place)  # none where a full disk is met in closing
-        raise DiskError(f"{named} (tracking.folder=)") from error
+        unnamed = is_disk_full(error) and not error.filename  # as when a file is closed
+        raise DiskError(f"{disk_error_message(error, place if unnamed else None)} (tracking.folder=)") from error
     return 0
 
 
