@@ -19,7 +19,7 @@ from ctxexp.errors import error_text
 log = logging.getLogger("ctxexp")
 Driver = tuple[int, str]
 """A process on this machine: its number, and a text that differs for another process of the same number."""
-TRIES = 3  # of an item, whose workers died
+TRIES = 3  # of an item at most: Ray may spend one on the worker that has just died
 WAIT = 60  # seconds without a result, after which a run says what it waits for
 
 
@@ -53,7 +53,8 @@ def map_items(actors: list[Any], items: Iterator[Any]) -> Iterator[Any]:
     """Yield what the actors make of the items, as it arrives; each gets an item once it is ready, and the next once
     that is done. The actors end with the items.
 
-    Raises the exceptions of the work function, and CtxexpError for an item whose workers died TRIES times.
+    Raises the exceptions of the work function, and CtxexpError for an item whose workers died at each of at most TRIES
+    tries.
     """
     running: dict[Any, tuple[Any, tuple[Any, ...]]]  # an actor and its item, if it has one, by the task
     running = {actor.ready.remote(): (actor, ()) for actor in actors}
