@@ -48,7 +48,7 @@ FOREIGN = ("another text", "a longer text", "another model", "another bound", "a
 
 
 @cache
-def undisturbed(folder: Path, run: str) -> tuple[Path, Results]:
+def reference_run(folder: Path, run: str) -> tuple[Path, Results]:
     """The folder of an undisturbed run's shards, and its results."""
     own = folder / run.replace(" ", "-")
     found = measured(own, run)
@@ -67,8 +67,8 @@ def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[
 
 def try_case(name: str, run: str, rng: np.random.Generator, own: Path) -> None:
     """Spoil shards of a run that was stopped, and let it go on."""
-    shards, expected = undisturbed(own.parent, "whole")
-    foreign, _ = undisturbed(own.parent, run)
+    shards, expected = reference_run(own.parent, "whole")
+    foreign, _ = reference_run(own.parent, run)
     here = own / shards.name
     shutil.copytree(shards, here)
     present = sorted(here.iterdir())

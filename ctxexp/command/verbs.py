@@ -53,7 +53,7 @@ def ui(
     example: ctxexp ui
     """
     path = sqlite_file(store_uri(user_path(folder).resolve(), uri))
-    if path and not has_database(path):  # `prepare` would make an empty one
+    if path and not has_database(path):  # `prepare_store` would make an empty one
         raise TrackingError(f"no tracking store at {path}; name the folder that your runs are in with folder=")
     serve(prepare_store(folder, uri), experiment, port)
 

@@ -194,7 +194,7 @@ def artifact_root(folder: Path) -> str:
 
 
 def has_database(path: Path) -> bool:
-    """Whether the file is there and isn't empty, as a killed program may leave it."""
+    """Whether the file is there; False for the empty one that a killed program may leave."""
     with tracking_errors(f"cannot look for the tracking store {path}", "; choose another place with tracking.folder="):
         if not path.is_file():
             return False
