@@ -133,20 +133,22 @@ def from_transformers(
     long: LongTexts = "window",
     layers: Sequence[int] | None = None,
     prefix: str = AS_TOKENIZER,
+    lower: bool | None = None,
 ) -> Encoder:
     """All layers of a transformers model in memory, on the device and in the type that it has, read as by `eval()`.
 
     Its vectors are those of `model=huggingface` on the same checkpoint, to the last bit; their cache is keyed by a hash
     of weights, tokenizer and config. After further training call this again: the old encoder refuses changed weights.
     Model and tokenizer stay as they are: training mode, `use_cache`, truncation and padding are the caller's.
-    A pooler counts as the model's own, even one that was newly drawn on loading.
+    Weights count as the model's own, even those that were newly drawn on loading. A tokenizer that is still as it was
+    loaded reads as its tokenizer.json says; one that was made or changed reads as it does.
 
     Args:
         model: A model of transformers, alone or tuned by peft, in a pipeline or a SentenceTransformer; of an
             encoder-decoder the encoder is taken.
         tokenizer: Its fast tokenizer; None: the one beside it there, else that of the files it was loaded from.
         name: Its label in figures (None: the name that it was loaded by, else its class).
-        pooling, final_norm, long, layers, prefix: As in the options of `model=huggingface`.
+        pooling, final_norm, long, layers, prefix, lower: As in the options of `model=huggingface`.
 
     Returns:
         An encoder that `ctxexp.measure` takes as its model.
@@ -165,7 +167,9 @@ def from_transformers(
         (5, 192)
     """
     network, tokenizer = _parts(model, tokenizer)
-    options = TransformerOptions(pooling=pooling, final_norm=final_norm, long=long, layers=layers, prefix=prefix)
+    options = TransformerOptions(
+        pooling=pooling, final_norm=final_norm, long=long, layers=layers, prefix=prefix, lower=lower
+    )
     from ctxexp.models.transformer.in_memory import from_memory
 
     return from_memory(network, tokenizer, options, name)

@@ -82,10 +82,12 @@ def catch_tensors(sources: Iterable[Source]) -> Iterator[list[Call]]:
 
 @contextmanager
 def evaluation(model: PreTrainedModel) -> Iterator[None]:
-    """Sets the model to evaluation without a cache, and restores it: some change themselves by what they read, and the
-    next text would be read otherwise (BigBird leaves its sparse attention for good at the first short text)."""
+    """Sets the model to evaluation without a cache, its outputs by name, and restores it: some change themselves by
+    what they read, and the next text would be read otherwise (BigBird leaves its sparse attention for good at the first
+    short text)."""
     configs = {id(config): config for config in (model.config, model.config.get_text_config())}.values()
-    caches = [(config, config.use_cache) for config in configs if hasattr(config, "use_cache")]
+    forms = {"use_cache": False, "return_dict": True}
+    settings = [(config, key, getattr(config, key)) for config in configs for key in forms if hasattr(config, key)]
     before = []
     for module in model.modules():
         own = vars(module)
@@ -93,16 +95,16 @@ def evaluation(model: PreTrainedModel) -> Iterator[None]:
     try:
         for own, *_ in before:
             own["training"] = False
-        for config, _ in caches:
-            config.use_cache = False
+        for config, key, _ in settings:
+            setattr(config, key, forms[key])
         yield
     finally:
         for own, attributes, modules, buffers in before:
             own.update(attributes)
             own["_modules"].update(modules)
             own["_buffers"].update(buffers)
-        for config, use_cache in caches:
-            config.use_cache = use_cache
+        for setting in settings:
+            setattr(*setting)
 
 
 def probe_pieces(model: PreTrainedModel) -> torch.Tensor:

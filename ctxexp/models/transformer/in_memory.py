@@ -18,7 +18,8 @@ from ctxexp.models.options import Dtype, TransformerOptions
 from ctxexp.models.transformer.checkpoint import Checkpoint
 from ctxexp.models.transformer.encoder import TransformerEncoder
 from ctxexp.models.transformer.forward import window_size
-from ctxexp.models.transformer.loading import check_finite, check_vocabulary, loaded_model, state_hash
+from ctxexp.models.transformer.loading import check_parts, loaded_model, state_hash, tokenizer_folder
+from ctxexp.models.transformer.unused import report_unused
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -39,9 +40,11 @@ def from_memory(
     if dtype is None:
         raise EncodingError(f"model {title!r} has weights of type {model.dtype}; expected float32, bfloat16 or float16")
     tokenizer = copy.deepcopy(tokenizer)  # the caller's keeps its truncation and padding
-    check_finite(model, title)
-    check_vocabulary(tokenizer, model, title)
-    loaded = loaded_model(model, tokenizer)._replace(is_shared=True)
+    loaded = loaded_model(model, tokenizer)
+    settings, folder = loaded.model.config.to_dict(), tokenizer_folder(tokenizer)
+    unused = check_parts(loaded.model, tokenizer, title, settings=settings, folder=folder, lower=options.lower)
+    warnings = report_unused(unused, options.unused, title)
+    loaded = loaded._replace(is_shared=True, warnings=tuple(warnings))
     weights = state_hash(loaded.model)
     backend = getattr(tokenizer, "backend_tokenizer", None)  # without one the encoder refuses it
     parts = (

@@ -10,23 +10,24 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
 from ctxexp.errors import ConfigError, ModelError, error_text, line, plugin_call, short
 from ctxexp.models.options import TransformerOptions, resolve_device
-from ctxexp.models.transformer.checkpoint import Checkpoint, weight_files
+from ctxexp.models.transformer.checkpoint import Checkpoint, cached_folder, local_path, weight_files
 from ctxexp.models.transformer.forward import model_kind, table_rows
 from ctxexp.models.transformer.gguf import GgufHeader, isolated_file, language_model_classes
 from ctxexp.models.transformer.pieces import apply_tokenizer_files
 from ctxexp.models.transformer.unused import (
     Leftovers,
     check_adapter,
-    loading_reports,
     report_unused,
     unused_code,
     unused_settings,
@@ -92,11 +93,14 @@ def load(
             config.architectures = language_model_classes(config.model_type)
         if header is not None:
             header.apply_keys_to(config)
+        for part in (config, *(getattr(config, name, None) for name in config.sub_configs)):
+            if getattr(part, "_attn_implementation", None) not in (None, "eager", "sdpa"):
+                part._attn_implementation = None  # how, not what: the one that runs here
+        config.transformers_weights = None  # no key may choose other files than those that were hashed
         network = network_class(config, source, trust_remote_code=trust_remote_code)
         tokenizer = _tokenizer(folder, where)
         if header is not None:
             header.apply_keys_to_tokenizer(tokenizer.backend_tokenizer)
-        cuts = apply_tokenizer_files(tokenizer, folder, options.lower)
         if hasattr(network, "from_config"):
             draw = partial(network.from_config, config, trust_remote_code=trust_remote_code)
         else:
@@ -108,7 +112,8 @@ def load(
             if not more and getattr(config, "quantization_config", None) is None:
                 check_room(lambda: text_encoder(draw()), sizes, source)
             with torch.random.fork_rng(devices=[]):  # weights that no file has are drawn
-                model, pooled, unused = _load_weights(network, checkpoint, config=config, dtype=dtype, **where, **more)
+                choices = where | more | {"config": config, "dtype": dtype}
+                model, pooled, unused = _load_weights(network, checkpoint, sizes, **choices)
         else:
             if more:
                 raise ConfigError(
@@ -118,12 +123,11 @@ def load(
         if header is not None:
             header.apply_tensors_to(model)
             unused.append(Leftovers(header.losses, []))
-        check_finite(model, source)
-        check_vocabulary(tokenizer, model, source)
+        settings = config.to_dict()
         if not checkpoint.is_gguf:
             settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-            unused += [unused_code(settings, model, tokenizer), unused_settings(settings, model.config, model)]
-        warnings = report_unused([*unused, Leftovers(cuts, [])], options.unused, source)
+        unused += check_parts(model, tokenizer, source, settings=settings, folder=folder, lower=options.lower)
+        warnings = report_unused(unused, options.unused, source)
     for text in said:
         warnings.append(f"{source}: a library that loaded it says: {text}")
         log.warning("%s", warnings[-1])
@@ -132,6 +136,40 @@ def load(
         loaded.model.to(device)
     types = ",".join(name for name, _ in header.values_by_type.most_common()) if header else ""
     return loaded._replace(untrained=untrained is not None, dequantized=types, warnings=tuple(warnings))
+
+
+def check_parts(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    source: str,
+    *,
+    settings: Mapping[str, Any],
+    folder: Path | None,
+    lower: bool | None,
+) -> list[Leftovers]:
+    """Checks of a model and its tokenizer, from files or in memory; the tokenizer reads as its `folder` says.
+
+    Returns:
+        What of the tokenizer's files, and of the model's `settings`, isn't used.
+    """
+    unused = [apply_tokenizer_files(tokenizer, folder, lower)]
+    check_finite(model, source)
+    check_vocabulary(tokenizer, model, source)
+    return [*unused, unused_code(settings, model, tokenizer), unused_settings(settings, model.config, model)]
+
+
+def tokenizer_folder(tokenizer: PreTrainedTokenizerBase) -> Path | None:
+    """The folder, or the hub's cache, that a tokenizer in memory was loaded from, if it is still as it was loaded; None
+    for one that its caller has made or changed."""
+    name = str(tokenizer.name_or_path or "")
+    with suppress(Exception):  # no such files, no hub id, files of another kind: then it is the caller's own
+        folder = local_path(name) or cached_folder((name,), None)
+        if folder is not None and folder.is_dir():
+            where = {"pretrained_model_name_or_path": folder, "local_files_only": True}
+            states = [json.loads(one.backend_tokenizer.to_str()) for one in (tokenizer, _tokenizer(folder, where))]
+            same = [{**state, "truncation": None, "padding": None} for state in states]
+            return folder if same[0] == same[1] else None
+    return None
 
 
 def check_room(build: Callable[[], torch.nn.Module], held: WeightSizes, source: str) -> None:
@@ -276,8 +314,12 @@ def network_class(config: PretrainedConfig, source: str, *, trust_remote_code: b
     return getattr(transformers, name) if is_encoder else transformers.AutoModel
 
 
+# before the names of all weights, by who wrapped the model: torch.compile, DDP, FSDP, DeepSpeed, sentence-transformers
+WRAPPERS = re.compile(r"((_orig_mod|module|_fsdp_wrapped_module|_forward_module|0\.auto_model|auto_model)\.)+")
+
+
 def _load_weights(
-    network: Any, checkpoint: Checkpoint, **choices: object
+    network: Any, checkpoint: Checkpoint, sizes: WeightSizes, **choices: object
 ) -> tuple[PreTrainedModel, bool, list[Leftovers]]:
     """The model with the checkpoint's weights, all of them its own, whether its pooler has any, and what isn't used."""
     if "gguf_file" in choices:
@@ -288,33 +330,51 @@ def _load_weights(
     # no argument may choose other files than those that were hashed
     how = {"use_safetensors": True, "output_loading_info": True, "ignore_mismatched_sizes": True, "subfolder": ""}
     how |= {"variant": None, "state_dict": None}
-    with loading_reports() as reports:
-        model, info = network.from_pretrained(**how, **choices)
-    report = reports[-1]
-    for name, shape, expected_shape in sorted(report.mismatched):
+    prefixes = {match[0] if (match := WRAPPERS.match(name)) else "" for name in sizes}
+    prefix = prefixes.pop() if len(prefixes) == 1 else ""
+    if prefix:
+        how["key_mapping"] = {f"^{re.escape(prefix)}": ""}
+    has_adapter = (checkpoint.folder / "adapter_config.json").is_file() and find_spec("peft") is not None
+    with (
+        _without_adapter(checkpoint.folder)
+        if has_adapter
+        else nullcontext(choices["pretrained_model_name_or_path"]) as base
+    ):
+        model, info = network.from_pretrained(**how, **choices | {"pretrained_model_name_or_path": base})
+    for name, shape, expected_shape in sorted(info["mismatched_keys"]):
         raise ModelError(
             f"{source}: the weight {name} has shape {short(tuple(shape))} in its file, its config.json asks for "
             f"{tuple(expected_shape)}; do the two files match?"
         )
     weights, own = dict(model.named_parameters()), set(map(id, text_encoder(model).parameters()))
-    pooler = [key for key in report.missing if "pooler" in key]
+    pooler = [key for key in info["missing_keys"] if "pooler" in key]
     made = {  # tables of which a class of the family says that it makes them anew (Marian's positions)
         key.removeprefix(f"{model.base_model_prefix}.")
         for cls in vars(sys.modules[type(model).__module__]).values()
         for key in getattr(cls, "_keys_to_ignore_on_save", None) or ()
     }
-    absent = set(report.missing) - {*pooler} - made
+    absent = set(info["missing_keys"]) - {*pooler} - made
     missing = sorted(key for key in absent if key not in weights or id(weights[key]) in own)
     if missing:
         raise ModelError(
             f"{source} lacks {len(missing)} weights of {type(model).__name__} "
             f"({', '.join(missing[:3])} ...), which would be random; it is incomplete or of another type"
         )
-    if getattr(model, "_hf_peft_config_loaded", False):
-        check_adapter(model, info, source)
+    if has_adapter:
+        check_adapter(model.load_adapter(str(checkpoint.folder), local_files_only=True, dtype=choices["dtype"]), source)
     files = [] if checkpoint.is_gguf else weight_files(checkpoint.folder)
-    unused = [unused_weights(model, report, files)]
-    return model, not pooler, unused
+    names = [name.removeprefix(prefix) for name in sizes]
+    return model, not pooler, [unused_weights(model, info["unexpected_keys"], names, files)]
+
+
+@contextmanager
+def _without_adapter(folder: Path) -> Iterator[str]:
+    """The folder's files but for its adapter, which transformers would load with the model and report on alone."""
+    with TemporaryDirectory(prefix="ctxexp-model-") as base:
+        for path in folder.iterdir():
+            if not path.name.startswith("adapter_"):
+                (Path(base) / path.name).symlink_to(path.resolve())
+        yield base
 
 
 def write_counts(model: PreTrainedModel) -> list[int]:

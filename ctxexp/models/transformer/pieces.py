@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -24,8 +25,10 @@ import numpy as np
 
 from ctxexp.dataset import Sentence
 from ctxexp.errors import ConfigError, ModelError
+from ctxexp.files.job_folder import read_json
 from ctxexp.model import TextStart
 from ctxexp.models.options import AS_TOKENIZER
+from ctxexp.models.transformer.unused import Leftovers
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -353,32 +356,91 @@ def best_window(n: int, starts: np.ndarray, size: int, *, causal: bool) -> np.nd
     return np.asarray(first + np.argmax(np.where(window <= last[:, None], context, -1), axis=1))
 
 
-def apply_tokenizer_files(tokenizer: PreTrainedTokenizerBase, folder: Path, lower: bool | None) -> list[str]:
+# each rule of a tokenizer at work: case, accents, digits, blanks, Chinese, compatible forms
+PROBE = (
+    "The na\u00efve Caf\u00c9's  42 dogs, I'LL pay 5,678 $\n\n (in Z\u00fcrich)\t\u2014 \u6f22\u5b57 \uff21\ufb01 don't"
+)
+
+
+def apply_tokenizer_files(tokenizer: PreTrainedTokenizerBase, folder: Path | None, lower: bool | None) -> Leftovers:
     """Make the tokenizer read text as the folder's tokenizer.json does, whatever class its settings name: transformers
     builds some fifty classes anew from vocabulary and merges, and loses what else the file says. Without the file the
-    vocabulary tells whether capitals count, where no setting does. `lower` has the last word on these.
+    vocabulary tells whether capitals count, where no setting does. `lower` has the last word on these. Without a
+    `folder` the tokenizer is its caller's, and reads as it does.
 
-    A loss is a vocabulary whose capitals no text reaches.
+    Returns:
+        A loss is a vocabulary whose capitals no text reaches; doubts are files that say otherwise than tokenizer.json.
     """
     from tokenizers import Tokenizer
 
-    backend, losses = getattr(tokenizer, "backend_tokenizer", None), list[str]()
+    backend, losses, doubts = getattr(tokenizer, "backend_tokenizer", None), list[str](), list[str]()
     if backend is None:
-        return losses
-    file = folder / "tokenizer_config.json"
-    settings = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    if not (folder / "tokenizer.json").is_file():
+        return Leftovers(losses, doubts)
+    if not folder or not (folder / "tokenizer.json").is_file():
         if lower is None and (reason := _unreachable(backend)):
             losses.append(f"{reason} (model.lower=false: text as it is; model.lower=true: in lower case)")
-            lower = settings.get("do_lower_case", not _lowers(backend))
+            if folder:
+                lower = read_json(folder / "tokenizer_config.json").get("do_lower_case", not _lowers(backend))
     elif type(tokenizer).__module__.startswith("transformers."):  # any other is code that the user trusts
-        backend = tokenizer._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        own = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        doubts += [f"{name}: tokenizer.json reads otherwise, and it counts" for name in _others(folder, own, backend)]
+        backend = tokenizer._tokenizer = own
         for role, piece in tokenizer.special_tokens_map.items():
             if isinstance(piece, str) and backend.token_to_id(piece) is None:  # a default of the class
                 setattr(tokenizer, role, None)
     if lower is not None:
         tokenizer._tokenizer = _with_case(backend, lower)
-    return losses
+    return Leftovers(losses, doubts)
+
+
+def _others(folder: Path, own: Tokenizer, built: Tokenizer) -> list[str]:
+    """What beside tokenizer.json (`own`) says otherwise how text is read: settings, the tokenizer that transformers
+    `built` by them, other files of the vocabulary, a normaliser."""
+    for tokenizer in (own, built):
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+    settings, special = read_json(folder / "tokenizer_config.json"), own.encode("a").special_tokens_mask
+    normalize = own.normalizer.normalize_str if own.normalizer is not None else str
+    facts = {
+        "do_lower_case": _lowers(own),
+        "strip_accents": normalize("\u00e9").lower() == "e",
+        "tokenize_chinese_chars": " " in normalize("\u6f22"),
+        "add_prefix_space": own.encode("a", add_special_tokens=False).tokens[:1] != ["a"],
+        "add_bos_token": special[:1] == [1],
+        "add_eos_token": special[-1:] == [1],
+        "split_special_tokens": own.encode_special_tokens,
+    }
+    named = [
+        f"{key}={settings[key]} of tokenizer_config.json"
+        for key, fact in facts.items()
+        if settings.get(key) is (not fact)
+    ]
+    vocabularies = {name: read_json(folder / name) for name in ("added_tokens.json", "vocab.json")}
+    if (file := folder / "vocab.txt").is_file():
+        lines = file.read_text(encoding="utf-8").rstrip("\n").split("\n")
+        vocabularies[file.name] = {piece: i for i, piece in enumerate(lines)}
+    named += [n for n, pieces in vocabularies.items() if any(own.token_to_id(p) != i for p, i in pieces.items())]
+    named += [
+        f"the normaliser of {file.name}"
+        for file in folder.glob("*.model")
+        if any(normalize(c).strip(_BLANK) == c != _sentencepiece_normalizer(file)(c) for c in "\uff21\ufb01\u2460A")
+    ]
+    added = [piece["content"] for piece in settings.get("added_tokens_decoder", {}).values()]
+    probe = " ".join([PROBE, *vocabularies["added_tokens.json"], *added])
+    if not named and own.encode(probe).ids != built.encode(probe).ids:
+        named.append("the tokenizer that transformers builds of these files")
+    return named
+
+
+def _sentencepiece_normalizer(file: Path) -> Callable[[str], str]:
+    """How a model of sentencepiece rewrites characters before it cuts them into pieces; not at all if it is none."""
+    from tokenizers.normalizers import Precompiled
+    from transformers.convert_slow_tokenizer import import_protobuf
+
+    with suppress(Exception):  # each version of protobuf has an exception of its own for what it can't parse
+        proto = import_protobuf().ModelProto.FromString(file.read_bytes())
+        return Precompiled(proto.normalizer_spec.precompiled_charsmap).normalize_str
+    return str
 
 
 def _unreachable(backend: Tokenizer) -> str:

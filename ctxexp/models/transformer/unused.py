@@ -1,30 +1,43 @@
-"""Everything in a checkpoint that the network doesn't use, and what is done about it: files, weights, own code, and
-keys of config.json that change vectors and that the code of that model doesn't read.
-"""
+"""Everything in a checkpoint that the network doesn't use, and what is done about it: files, weights, own code, keys of
+its settings. `ledger.toml` lists what is harmless, with the reason, and what changes vectors; the rest is named."""
 
 from __future__ import annotations
 
-import inspect
 import logging
 import re
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import MISSING, fields, is_dataclass
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import MISSING, fields
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctxexp.errors import ModelError, short
+from ctxexp.files.job_folder import read_json
 from ctxexp.models.transformer.checkpoint import ADAPTER, Checkpoint, weight_files
 
 if TYPE_CHECKING:
     import torch
     from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+    from transformers.modeling_utils import LoadStateDictInfo
 
     from ctxexp.models.options import Unused
 
 log = logging.getLogger("ctxexp")
+
+
+@cache
+def ledger() -> dict[str, dict[str, Any]]:
+    """The lists of `ledger.toml`."""
+    return tomllib.loads(Path(__file__).with_name("ledger.toml").read_text(encoding="utf-8"))
+
+
+def is_listed(name: str, *lists: str) -> bool:
+    """Whether a name is on one of these lists of the ledger."""
+    return any(re.fullmatch(pattern, name) for one in lists for pattern in ledger()[one])
 
 
 class Leftovers(NamedTuple):
@@ -80,7 +93,12 @@ def unused_files(checkpoint: Checkpoint, *, used: str = "") -> Leftovers:
                 f"the weights in {path.name}, beside {short([p.name for p in weights])}: remove the file, or the one "
                 "that stands in its way"
             )
-    return Leftovers(losses, [])
+    unknown = [path.name for path in sorted(folder.iterdir()) if path.is_file() and not is_listed(path.name, "files")]
+    doubts = [f"{_names(unknown)} of its files, which no model of transformers has"] * bool(unknown)
+    file = folder / "tokenizer_config.json"
+    keys = [key for key in read_json(file) if not is_listed(key, "tokenizer")]
+    doubts += [f"{_names(keys)} of the keys of tokenizer_config.json, which no tokenizer is known to read"] * bool(keys)
+    return Leftovers(losses, doubts)
 
 
 # A head stands behind the last layer, so it changes no layer's vectors; known by the first part of its weights' names.
@@ -91,42 +109,19 @@ TUNING = re.compile(r"lora|adapter|prompt|prefix|ia3|vera_", re.IGNORECASE)  # s
 OLD_NAMES = re.compile(r"^(TF|Flax)|(?<=T5)WithLMHeadModel")  # of classes, in architectures
 
 
-class LoadReport(NamedTuple):
-    """The report that transformers makes of a load."""
-
-    unexpected: frozenset[str]  # weights of the files that nothing takes, those among them that it ignores too
-    ignored: frozenset[str]  # by lists of its own
-    mismatched: Collection[tuple[str, Any, Any]]
-    missing: Collection[str]
-
-
-@contextmanager
-def loading_reports() -> Iterator[list[LoadReport]]:
-    """The report of each load inside. What `from_pretrained` returns leaves weights out that it ignores, and with an
-    adapter beside the model it is the adapter's."""
-    from unittest.mock import patch
-
-    from transformers import PreTrainedModel
-
-    reports: list[LoadReport] = []
-    adjust = PreTrainedModel._adjust_missing_and_unexpected_keys
-
-    def record(model: PreTrainedModel, info: Any) -> None:
-        every = frozenset(info.unexpected_keys)
-        adjust(model, info)
-        ignored = every - set(info.unexpected_keys)
-        reports.append(LoadReport(every, ignored, list(info.mismatched_keys), sorted(info.missing_keys)))
-
-    with patch.object(PreTrainedModel, "_adjust_missing_and_unexpected_keys", record):
-        yield reports
-
-
-def unused_weights(model: PreTrainedModel, report: LoadReport, files: Sequence[Path]) -> Leftovers:
-    """Weights of the files that the network has no place for. Those inside its modules, or of layers beyond its last,
-    are lost; those of a head are not missed; of any others nobody can tell."""
+def unused_weights(
+    model: PreTrainedModel, unexpected: Iterable[str], names: Iterable[str], files: Sequence[Path]
+) -> Leftovers:
+    """Weights of the files (`names`) that the network has no place for: `unexpected`, as transformers says, and those
+    that it ignores by lists of its own. Those inside its modules, or of layers beyond its last, are lost; those of a
+    head are not missed; of any others nobody can tell."""
+    ignore = re.compile("|".join([r"rotary_emb\.inv_freq$", *(model._keys_to_ignore_on_load_unexpected or ())]))
+    places = model.state_dict().keys()
+    ignored = {name for name in names if ignore.search(name)} - places
+    ignored -= {f"{model.base_model_prefix}.{name}" for name in places}
     modules, buffers = {name for name, _ in model.named_modules()}, dict(model.named_buffers())
     lost, unknown, tied = [], [], []
-    for name in sorted(report.unexpected):
+    for name in sorted({*unexpected} | ignored):
         own = name.removeprefix(f"{model.base_model_prefix}.")
         steps = own.split(".")
         inside = any(".".join(steps[:i]) in modules for i in range(1, len(steps)))
@@ -134,7 +129,7 @@ def unused_weights(model: PreTrainedModel, report: LoadReport, files: Sequence[P
         same = [buffer for other, buffer in buffers.items() if other.rpartition(".")[2] == last]
         if model.config.is_encoder_decoder and steps[0] == "decoder":
             continue  # the half that isn't read
-        if name in report.ignored and not same and last != "bias":
+        if name in ignored and name not in unexpected and not same and last != "bias":
             continue  # transformers knows that the network is right without it
         if TUNING.search(name) or (inside and not _is_constant(read_weight(files, name), same)):
             lost.append(name)
@@ -232,11 +227,11 @@ def unused_code(settings: Mapping[str, Any], model: PreTrainedModel, tokenizer: 
     return Leftovers(losses, doubts)
 
 
-def check_adapter(model: PreTrainedModel, info: Mapping[str, set[Any]], source: str) -> None:
+def check_adapter(info: LoadStateDictInfo, source: str) -> None:
     """Raise `ModelError` where an adapter's weights, by what transformers says of their load, didn't find their place
     in the network."""
-    beyond = {name for name in info["unexpected_keys"] if HEADS.fullmatch(name.split(".")[0])}
-    wrong = {*info["unexpected_keys"] - beyond, *info["missing_keys"], *(key[0] for key in info["mismatched_keys"])}
+    beyond = {name for name in info.unexpected_keys if HEADS.fullmatch(name.split(".")[0])}
+    wrong = {*info.unexpected_keys - beyond, *info.missing_keys, *(key[0] for key in info.mismatched_keys)}
     if wrong:
         raise ModelError(
             f"{source}: the adapter beside the model (adapter_config.json) doesn't fit it, by {_names(sorted(wrong))} "
@@ -249,51 +244,47 @@ def _names(names: Sequence[str]) -> str:
     return f"{len(names)} ({', '.join(names[:3])}{' ...' if len(names) > 3 else ''})"
 
 
-# Keys of config.json that change vectors wherever they are read: what a piece sees, where it stands, norms, scales.
-TELLING = re.compile(
-    r"(?!_).*(bidirectional|alibi|rope|rotary|softcap|sliding_window|norm_eps|qk_norm|qk_layernorm).*|(is_)?causal"
-    r"|(q|k|v|qkv|attention|attn|mlp)_bias|scale_embedding|\w+_multiplier|position_embedding_type|pruned_heads"
-    r"|transformers_weights|hidden_act|activation_function"
-)
-USUAL = {  # values that say what every network does that has no such key
-    "position_embedding_type": "absolute", "rotary": True, "hidden_act": "gelu", "activation_function": "gelu",
-    "offset_alibi": 100,
-}  # fmt: skip
-
-
 def unused_settings(settings: Mapping[str, Any], config: PretrainedConfig, model: PreTrainedModel) -> Leftovers:
-    """Keys of config.json (`settings`) that change vectors wherever they are read (`TELLING`) and that nothing reads
-    here, with a value that asks for something, which null, false and nought don't, but of causality."""
-    if is_own_code(model):
-        return Leftovers([], [])  # it reads what it likes
-    parts = [(settings, config)]
-    if isinstance(settings.get("text_config"), dict):
-        parts.append((settings["text_config"], config.get_text_config()))
-    text, lost = _sources(model, config), list[str]()
-    for keys, part in parts:
-        for key, value in keys.items():
-            asks = bool(value) or (value is False and "causal" in key)
-            if not asks or not TELLING.fullmatch(key) or value == USUAL.get(key, MISSING):
-                continue
-            if not _is_read(key, part, text) and not _repeats(key, value, part):
-                lost.append(f"{key}={value!r}")
+    """Keys of config.json (`settings`), at any depth, that the class of its config doesn't know, or knows and no
+    network reads, with a value that asks for something, which null, false and nought don't, but of causality."""
+    network, lost, unknown = type(model), list[str](), list[str]()
+    if network.__module__.startswith("transformers.models."):  # any other code reads what it likes
+        code = vars(sys.modules[network.__module__])
+        for name, value, is_loss in _unread(settings, config):
+            # masks of an encoder are causal by another key
+            is_settled = not value if "create_bidirectional_mask" in code else "create_causal_mask" in code
+            if name != "is_causal" or not is_settled:
+                (lost if is_loss else unknown).append(f"{name}={short(value)}")
     losses = [
-        f"{', '.join(lost)} of its config.json, which {type(model).__name__} doesn't read, though other models do: "
+        f"{', '.join(lost)} of its config.json, which {network.__name__} doesn't read, though other models do: "
         "call it as this model's config does, or remove it if it is left over"
     ] * bool(lost)
-    return Leftovers(losses, [])
+    doubts = [f"{', '.join(unknown)} of its config.json, which {network.__name__} doesn't know"] * bool(unknown)
+    return Leftovers(losses, doubts)
 
 
-def _is_read(key: str, config: PretrainedConfig, text: str) -> bool:
-    """Whether code reads a key by any of its names, or the config's class took it away, or it has its default."""
-    own = {field.name: field.default for field in fields(config)} if is_dataclass(config) else {}
-    names = {key, config.attribute_map.get(key, key)} | {k for k, v in config.attribute_map.items() if v == key}
-    if any(getattr(config, n, None) == own[n] for n in names & {*own}):
-        return True
-    # the class that all configs inherit from takes the names of rotary positions from any of them
-    if not names & {*own, *vars(config)} and ("rope_parameters" in own or key not in ("rope_scaling", "rope_theta")):
-        return True
-    return any(re.search(rf"""conf\w*\.{re.escape(n)}\b|["']{re.escape(n)}["']""", text) for n in names)
+def _unread(settings: Mapping[str, Any], config: PretrainedConfig, where: str = "") -> Iterator[tuple[str, Any, bool]]:
+    """The keys that nothing reads and that aren't known to be harmless, each behind the parts it stands in, with its
+    value, and whether it changes vectors wherever it is read."""
+    defaults = {field.name: field.default for field in fields(config)}
+    known = {*defaults, *config.attribute_map, *config.attribute_map.values()}
+    with suppress(Exception):  # some have no defaults
+        known |= vars(type(config)()).keys()  # what the class itself sets
+    ignored = ledger()["unread"].get(type(config).__name__, "").split()
+    for key, value in settings.items():
+        part = getattr(config, key, None)
+        if isinstance(value, Mapping) and hasattr(part, "attribute_map"):
+            yield from () if is_listed(key, "config") else _unread(value, part, f"{where}{key}.")
+        elif key in known:
+            if key in ignored and value != defaults.get(key):
+                yield f"{where}{key}", value, True
+        # the class took the others away and read them, but for rotary positions, which all classes take
+        elif key in vars(config) or (key in ("rope_scaling", "rope_theta") and "rope_parameters" not in known):
+            asks = bool(value) or (value is False and "causal" in key)
+            if not asks or value == ledger()["usual"].get(key, MISSING) or _repeats(key, value, config):
+                continue
+            if (is_loss := is_listed(key, "telling")) or not is_listed(key, "config"):
+                yield f"{where}{key}", value, is_loss
 
 
 def _repeats(key: str, value: object, config: PretrainedConfig) -> bool:
@@ -303,19 +294,5 @@ def _repeats(key: str, value: object, config: PretrainedConfig) -> bool:
     def words(name: str) -> set[str]:
         return {word.removesuffix("s").removesuffix("ivation") for word in name.split("_")} - common
 
-    own = [field.name for field in fields(config)] if is_dataclass(config) else []
-    return any(words(key) & words(name) and getattr(config, name, None) == value for name in own if name != key)
-
-
-def _sources(model: PreTrainedModel, config: PretrainedConfig) -> str:
-    """The code that reads the config: the modules of the model's classes, and of the config's."""
-    code, own = (
-        "\n".join(
-            inspect.getsource(module)
-            for module in {sys.modules[cls.__module__] for cls in classes}
-            if module.__name__.startswith("transformers.models.")
-        )
-        for classes in ({cls for part in parts for cls in type(part).__mro__} for parts in (model.modules(), [config]))
-    )
-    shared = "config.tie_word_embeddings" + " config.is_causal" * ("create_causal_mask" in code)  # which that one reads
-    return code + own.replace("self.", "config.") + shared
+    own = [field.name for field in fields(config)] if not isinstance(value, bool) else []
+    return any(words(key) & words(name) and getattr(config, name, None) == value for name in own)
