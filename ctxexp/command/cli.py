@@ -7,8 +7,9 @@ keeps its traceback. A job's failure is recorded and the sweep goes on; the exit
 A verb, `ctxexp NAME word key=value`, is a function with typed parameters, whose docstring is its help. Bare words are
 its positional arguments, `key=value` its keyword ones. A docstring's lines `name: text` say what each is, its line
 `example: ctxexp NAME ...` how it is typed. A function of `*args: str` alone gets them as typed. A path called `out` is
-where the verb writes, a folder if its default is one: it is tried before the verb begins. A function that returns a
-`Document` leaves to this frame what is printed and written, and has `json=true` too.
+where the verb writes, a folder if its default is one: it is tried before the verb begins. A file that is there is
+kept unless `replace=true`, and so is a verb's earlier answer in a folder that was typed; its default folder is made
+anew. A function that returns a `Document` leaves to this frame what is printed and written, and has `json=true` too.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_origin
 
 from ctxexp.command.help import EXAMPLE, columns, help_of
 from ctxexp.errors import ConfigError, CtxexpError, DiskError, line, near, short, suggestions
-from ctxexp.files import check_writable, user_path
+from ctxexp.files import check_absent, check_writable, user_path
 from ctxexp.files.code_version import __version__, skip_damaged
 from ctxexp.files.credentials import mask
 from ctxexp.plugins import COMMAND
@@ -43,7 +44,8 @@ if TYPE_CHECKING:
 
 HELP = {"-h", "--help"}
 BARE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD, Parameter.VAR_POSITIONAL)
-JSON = Parameter("json", Parameter.KEYWORD_ONLY, default=False, annotation=bool)
+FLAGS = {"json": "print one JSON document, for scripts", "replace": "true: write over what is there"}
+JSON, REPLACE = (Parameter(name, Parameter.KEYWORD_ONLY, default=False, annotation=bool) for name in FLAGS)
 
 
 class Verb:
@@ -90,6 +92,9 @@ class Verb:
 
         bare, keywords = self.arguments(args)
         as_json = bool(keywords.pop("json", False)) if self.makes_document else False
+        replace = bool(keywords.get("replace"))
+        if any(p is REPLACE for p in params):  # the function has none of its own
+            keywords.pop("replace", None)
         place = next((p.default for p in params if p.name == "out"), None)
         out = keywords.get("out", place)
         is_folder = isinstance(place, Path) and not place.suffix
@@ -98,6 +103,8 @@ class Verb:
                 check_writable(out)
                 if is_folder and out.suffix != ".csv" and out.is_file():
                     raise DiskError(f"cannot write {out}: a file where a folder is to be; choose another place")
+                if not replace and ("out" in keywords or not is_folder):
+                    check_absent(out, self.name)
             with redirect_stdout(sys.stderr if as_json else sys.stdout):
                 made = self.function(*bare, **keywords)
                 files = made.save(out if isinstance(out, Path) else None) if isinstance(made, Document) else []
@@ -122,9 +129,12 @@ class Verb:
 
     @cached_property
     def parameters(self) -> list[Parameter]:
-        """The function's parameters, their annotations as types, and `json` where it makes a document."""
+        """The function's parameters, their annotations as types, `replace` where it writes `out`, and `json` where it
+        makes a document."""
         signature, hints = inspect.signature(self.function).parameters.values(), type_hints(self.function)
         params = [p.replace(annotation=hints.get(p.name, Any)) for p in signature]
+        if "out" in (names := {p.name for p in params}) and "replace" not in names:
+            params.append(REPLACE)
         return [*params, JSON] if self.makes_document else params
 
     def arguments(self, args: Sequence[str]) -> tuple[list[object], dict[str, object]]:
@@ -166,7 +176,7 @@ class Verb:
         about, *sections = re.split(rf"^({names}): ", doc, flags=re.MULTILINE)
         paragraphs = [" ".join(paragraph.split()) for paragraph in about.split("\n\n")]
         each = {key: " ".join(text.split()) for key, text in zip(sections[::2], sections[1::2], strict=True)}
-        return "\n\n".join(filter(None, paragraphs)), {"json": "print one JSON document, for scripts"} | each
+        return "\n\n".join(filter(None, paragraphs)), FLAGS | each
 
     def usage(self) -> str:
         """The verb's help: how it is typed, what it does, and an argument a line with its default."""

@@ -91,6 +91,7 @@ def _run(cfg: DictConfig) -> float | None:
         if is_alone:
             write_tables([(run.name, results)], folder, registry())
             write_report([(run.name, results)], folder / REPORT, published=config.figures.published)
+            results.save(folder / "results.csv")
         running.log(results)
         value = experiment.objective.of(results) if experiment.objective else None
     if config.verbose:

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ctxexp.errors import ConfigError, DiskError
 
@@ -87,6 +87,25 @@ def write_file(path: Path, content: str | bytes) -> Path:
     return path
 
 
+def sealed_json(content: Mapping[str, object]) -> str:
+    """The content as JSON that holds its own crc32: `unseal_json` tells whether it is still that.
+
+    Example:
+        >>> unseal_json(sealed_json({"rows": 3}))
+        {'rows': 3}
+    """
+    text = json.dumps(content)
+    return json.dumps({**json.loads(text), "crc32": zlib.crc32(text.encode())})
+
+
+def unseal_json(text: str) -> dict[str, Any]:
+    """The content of a `sealed_json`. Raises ValueError for anything else, a changed one too."""
+    content = json.loads(text)
+    if not isinstance(content, dict) or content.pop("crc32", None) != zlib.crc32(json.dumps(content).encode()):
+        raise ValueError("it is not as it was written")
+    return content
+
+
 def check_writable(path: Path) -> None:
     """Raise `DiskError` unless a file or folder could be made at that path, or what is there be written; makes nothing.
 
@@ -101,6 +120,16 @@ def check_writable(path: Path) -> None:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
         raise DiskError(disk_error_message(error, path)) from error
+
+
+def check_absent(path: Path, name: str = "") -> None:
+    """Raise `ConfigError` for a file that is there, and for a folder that holds files of that name.
+
+    Example:
+        >>> check_absent(Path("bert.pin"))
+    """
+    if path.is_file() or (name and any(path.glob(f"{escape(name)}.*"))):
+        raise ConfigError(f"{path} is there already, and is kept: choose another place (out=), or add replace=true")
 
 
 def is_disk_full(error: BaseException | None) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctxexp.files import write_csv, write_file
+from ctxexp.files import check_absent, write_csv, write_file
 from ctxexp.report.changes import claimed_order
 from ctxexp.report.reference_curves import published_curves
 from ctxexp.report.style import PALETTE, Ink, add_captions, colours, empty_figure, save_figure
@@ -26,6 +26,7 @@ __all__ = [
     "Training",
     "add_captions",
     "axis_label",
+    "check_absent",
     "claimed_order",
     "colours",
     "decimal",

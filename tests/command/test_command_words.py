@@ -65,7 +65,7 @@ def test_words_become_what_the_signature_says(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("word", "message"),
     [
-        ("fold=2", "ctxexp verb has no argument 'fold'; did you mean 'folds'? (folds, out, rate, size, some, uri"),
+        ("fold=2", "ctxexp verb has no argument 'fold'; did you mean 'folds'? (folds, out, rate, replace, size, some"),
         ("folds=x", "folds='x': expected int, got str"),
         ("rate=.nan", "rate=nan: expected a finite number"),
         ("whole=maybe", "whole='maybe': expected bool, got str"),
@@ -143,7 +143,10 @@ def test_a_document_is_printed_and_written_or_given_as_json(tmp_path: Path, caps
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "looking for bank"
     assert lines[-3:] == ["bank is found", str(tmp_path / "found.csv"), str(tmp_path / "found.md")]
-    assert verb(["bank", f"out={tmp_path}", "json=true"]) == 0
+    with pytest.raises(ConfigError, match=f"{tmp_path} is there already, and is kept"):
+        verb(["bank", f"out={tmp_path}", "json=true"])
+    assert capsys.readouterr().out == ""  # before any work
+    assert verb(["bank", f"out={tmp_path}", "json=true", "replace=true"]) == 0
     told = capsys.readouterr()
     assert told.err == "looking for bank\n"
     assert json.loads(told.out) == {

@@ -186,18 +186,20 @@ def test_vectors_and_pairs_from_elsewhere_make_a_floor(
     np.save("mine.npy", rows.vectors[0])
     Path("mine.txt").write_text("".join("word " * int(n) + ".\n" for n in rows.length))
     assert run_command_line(["floor", "vectors=mine.npy", "text=mine.txt"]) == 0
+    kept = Path("mine.floor.json").read_bytes()
     one, other = Floor.load("mine.floor.json"), Floor.of_vectors(rows.vectors[0], rows.length.tolist())
     assert one.probability(0.5, length=(4, 20)) == pytest.approx(other.probability(0.5, length=(4, 20)), abs=1e-5)
     pairs = rows.pairs(np.random.default_rng(0))
     cells = zip(rows.cosines(0, pairs).tolist(), rows.lengths(pairs).tolist(), strict=True)
     lines = "".join(f"{cosine:.6f},{a},{b}\n" for cosine, (a, b) in cells)
     Path("pairs.csv").write_text(f"cosine,length_a,length_b\n{lines}")
-    assert run_command_line(["floor", "pairs=pairs.csv", "cosine=.5"]) == 0
+    assert run_command_line(["floor", "pairs=pairs.csv", "cosine=.5", "out=pairs.floor.json"]) == 0
     again = Floor.load("pairs.floor.json")
     assert again.probability(0.5, length=(4, 20)) == pytest.approx(one.probability(0.5, length=(4, 20)), abs=0.01)
     assert "Is a cosine of 0.5 high in pairs" in capfd.readouterr().out
     assert run_command_line(["floor", "vectors=mine.npy", "cosine=.5", "length=12"]) == 0
     assert "\n- between those of mine.npy: " in capfd.readouterr().out  # whose lengths aren't known
+    assert Path("mine.floor.json").read_bytes() == kept  # a question leaves the file of a text's as it is
     np.save("zeros.npy", 0 * rows.vectors[0])
     Path("few.txt").write_text("One line.\n")
     for words, said in (
@@ -207,7 +209,7 @@ def test_vectors_and_pairs_from_elsewhere_make_a_floor(
         (["vectors=mine.txt"], "mine.txt: expected vectors (n, dim) in NumPy's .npy"),
         (["pairs=mine.txt"], "mine.txt"),
     ):
-        assert run_command_line(["floor", *words]) == 2
+        assert run_command_line(["floor", *words, "replace=true"]) == 2
         assert said in capfd.readouterr().err
 
 
@@ -240,6 +242,16 @@ def test_the_command_writes_a_floor_and_bert_score_s_file(
     assert own.kinds[:2] == ("words", "mean")
     assert len(own.domains) == 2
     assert own.layers == (0, 1, 2, 3, 4)
+    kept = Path("gpt2.floor.json").read_bytes()
+    with monkeypatch.context() as without:  # a second one is refused before any work
+        without.delattr("ctxexp_compare.floors.command.domain_sentences")
+        for words in ([], ["out=gpt2.tsv"], ["cosine=.5", "bert_score=gpt2.tsv"]):
+            assert run_command_line(["floor", "gpt2", *words]) == 2
+            assert " is there already, and is kept" in capfd.readouterr().err
+        assert run_command_line(["pin", "gpt2", "out=gpt2.tsv"]) == 2
+    assert run_command_line(["floor", "gpt2", f"text={texts.partition(',')[0]}", "cosine=.5"]) == 0
+    assert Path("gpt2.floor.json").read_bytes() == kept  # a question writes nothing
+    capfd.readouterr()
     lines = Path("gpt2.tsv").read_text().splitlines()
     assert (lines[0], len(lines)) == ("LAYER,P,R,F", 6)
     assert run_command_line(["floor", "gpt2.floor.json", "cosine=.83", "length=12"]) == 0
@@ -249,7 +261,7 @@ def test_the_command_writes_a_floor_and_bert_score_s_file(
     assert f"5% reach {own.threshold(0.05, length=12):.2f}\n" in said
     assert run_command_line(["floor", "gpt2.floor.json", "cosine=7"]) == 2
     Path("few.txt").write_text("One line.\n")
-    assert run_command_line(["floor", "gpt2", "text=few.txt"]) == 2
+    assert run_command_line(["floor", "gpt2", "text=few.txt", "replace=true"]) == 2
     assert "few.txt has 1 distinct sentences: expected 40 or more" in capfd.readouterr().err
 
 

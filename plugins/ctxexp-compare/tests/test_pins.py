@@ -245,7 +245,8 @@ def test_files_that_no_vector_shows_are_told(
         ("word_vectors model.path=words.vec", "words.vec", "unseen ", "unseen 1", content),
     ]
     for model, file, before, after, told in plants:
-        assert run_command_line(["pin", model, "out=a.pin", "text=text.txt", "dtypes=float32", "occurrences=20"]) == 0
+        words = ["pin", model, "out=a.pin", "text=text.txt", "dtypes=float32", "occurrences=20", "replace=true"]
+        assert run_command_line(words) == 0
         assert run_command_line(["check", "a.pin"]) == 0
         start, found, end = Path(file).read_text().rpartition(before)
         Path(file).write_text(start + found.replace(before, after) + end)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp.command import Experiment, configured
-from ctxexp.report import Document, Table
+from ctxexp.report import Document, Table, check_absent
 from ctxexp_compare.attention_sinks.find import SENTENCES
 from ctxexp_compare.attention_sinks.find import sinks as find_sinks
 from ctxexp_compare.attention_sinks.sinks import FACTOR, METRICS, SHARE, Sinks, effects
@@ -31,6 +31,7 @@ def sinks(
     min_contexts: int = 3,
     mask: Path | None = None,
     out: Path | None = None,
+    replace: bool = False,
 ) -> Document:
     """Find a model's sinks wherever they stand, by norm and by attention, and what leaving them out does to each curve.
 
@@ -45,6 +46,8 @@ def sinks(
     out: a .csv with a row a sink, or a folder for all tables
     example: ctxexp sinks gpt2
     """
+    if mask is not None and not replace:
+        check_absent(mask)
     found = find_sinks(model, text or None, options=options, sentences=sentences, factor=factor, share=share)
     tables, said, files = {"sinks": table(found)}, [], []
     if mask is not None:

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ctxexp.command import Experiment, configured
 from ctxexp.datasets import read_table, text_lines, tokenizer, user_path
 from ctxexp.errors import ConfigError, DataError, error_text
-from ctxexp.report import Document, Table
+from ctxexp.report import Document, Table, check_absent
 from ctxexp_compare.floors.fit import TAILS
 from ctxexp_compare.floors.floor import Floor
 from ctxexp_compare.floors.make import domain_sentences, floor_of_domains
@@ -32,6 +33,7 @@ def floor(
     options: str = "",
     text: str = "",
     bert_score: Path | None = None,
+    replace: bool = False,
 ) -> Document:
     """Measure what cosines unrelated words and sentences have in each layer: what a high one is.
 
@@ -40,7 +42,7 @@ def floor(
     model: a model, quoted with its words: "minilm dtype=bfloat16", or with cosine= the file of its floor
     cosine: is it high? how many of unrelated pairs reach it, in the last layer
     length: words of the sentences whose cosine it is; null: the text's middle length
-    out: the file; null: MODEL.floor.json
+    out: the file; null: MODEL.floor.json, or none where cosine= asks
     vectors: in the place of a model, sentences' vectors (n, dim) in a .npy file; text= has the sentences, one a line
     pairs: in the place of a model, a table of unrelated pairs with a column cosine, and may be length_a and length_b
     options: further arguments for the model
@@ -55,10 +57,18 @@ def floor(
         return Document(answer(Floor.load(held), cosine, length))
     if sum(map(bool, (model, vectors, pairs))) != 1:
         raise ConfigError("floor takes a model, vectors=FILE or pairs=FILE: one of them")
+    if bert_score and not model:
+        raise ConfigError("bert_score=: its baselines need a model, which vectors= and pairs= don't have")
+    if cosine is None and out is None:  # a question alone writes nothing
+        title = (vectors or pairs or Path()).stem or Experiment(configured(model, options=options)).title
+        out = default_file(title, "floor.json")
+    files = [path for path in (out, bert_score) if path]
+    for path in () if replace else files:
+        check_absent(path)
     if file := vectors or pairs:
         floor = floor_of_vectors(file, text) if vectors else floor_of_pairs(file)
-        files = [out or default_file(file.stem, "floor.json")]
-        floor.save(files[0])
+        if out:
+            floor.save(out)
         lines = answer(floor, cosine, length) if cosine is not None else []
         return Document(lines, {"floor": table(floor)}, files=files)
     texts = [word.strip() for word in text.split(",") if word.strip()]
@@ -68,13 +78,12 @@ def floor(
     encoder, every, title = domain_sentences(model, by_domain if len(texts) > 1 else text or None, options)
     label = ", ".join(every) if text or encoder.corpus is not None else "embedded sentences"
     floor = floor_of_domains(encoder, every, title, label)
-    files = [out or default_file(floor.title, "floor.json")]
-    floor.save(files[0])
+    if out:
+        floor.save(out)
     if bert_score is not None:
         from ctxexp_compare.floors import bert_score as files_of
 
         files_of.write_baseline(bert_score, files_of.baseline(encoder, files_of.unrelated_texts(every, 0)))
-        files.append(bert_score)
     if cosine is not None:
         return Document(answer(floor, cosine, length), files=files)
     return Document(tables={"floor": table(floor)}, files=files)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ctxexp.command import Experiment, configured
 from ctxexp.errors import ConfigError
-from ctxexp.report import Document, Table
+from ctxexp.report import Document, Table, check_absent
 from ctxexp_compare.pins.check import check as check_pin
 from ctxexp_compare.pins.encoding import spare_processor
 from ctxexp_compare.pins.make import ROWS, default_file
@@ -25,6 +25,7 @@ def pin(
     text: str = "",
     dtypes: str = "",
     occurrences: int = ROWS,
+    replace: bool = False,
 ) -> Document:
     """Keep what a model gives, layer by layer, in a small file, with the noise of the engine: `ctxexp check` compares.
 
@@ -36,13 +37,16 @@ def pin(
     occurrences: vectors that are kept in each layer, about
     example: ctxexp pin bert out=bert.pin
     """
+    given = shlex.split(options)
+    path = out or default_file(Experiment(configured(model, options=given)).title)
+    if not replace:
+        check_absent(path)
     spare_processor()
     types = [one.strip() for one in dtypes.split(",") if one.strip()]
     made = make_pin(
-        model, text=text or None, options=shlex.split(options), dtypes=types, occurrences=occurrences,
+        model, text=text or None, options=given, dtypes=types, occurrences=occurrences,
         progress=True,
     )  # fmt: skip
-    path = out or default_file(made.title)
     size = made.save(path)
     noise = ", ".join(f"{dtype} {values.max():.2g}" for dtype, values in made.noise.items())
     said = (
