@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,7 +13,7 @@ from typing import Any
 from ctxexp.dataset import Sentence
 from ctxexp.datasets.downloads import cache_folder
 from ctxexp.errors import DiskError
-from ctxexp.files import digest, write_file
+from ctxexp.files import digest, sealed_json, unseal_json, write_file
 from ctxexp.files.code_version import code_version
 from ctxexp.model import EncodedSentence, Encoder, TextStart
 from ctxexp.models.options import is_cpu
@@ -64,7 +63,7 @@ def lazy_encoder(parts: object, load: Callable[[], Encoder], *, device: str) -> 
     key = digest(repr([parts, device, CODE, platform.node()]).encode())
     path = cache_folder() / "encoders" / f"{key}.json"
     with suppress(OSError, ValueError, KeyError, TypeError):  # none is there, or a damaged one, or another's
-        if path.is_file() and (stored := json.loads(path.read_text("utf-8")))["key"] == key:
+        if path.is_file() and (stored := unseal_json(path.read_text("utf-8")))["key"] == key:
             described = {name: stored[name] for name in DESCRIPTION_KEYS}
             described["layers"] = None if stored["layers"] is None else tuple(stored["layers"])
             if start := stored["start"]:
@@ -76,5 +75,5 @@ def lazy_encoder(parts: object, load: Callable[[], Encoder], *, device: str) -> 
     described = {name: getattr(encoder, name) for name in DESCRIPTION_KEYS}
     described |= {"key": key, "details": dict(encoder.details), "start": encoder.start and asdict(encoder.start)}
     with suppress(DiskError):  # then the next run loads it too
-        write_file(path, json.dumps(described))
+        write_file(path, sealed_json(described))
     return encoder

@@ -4,8 +4,9 @@ sentence and word.
 A row is the vector of one unit of a sentence: of a word, or of a piece where the encoder gives vectors of pieces. A
 folder holds `layer_00.npy` ... (plain .npy files), `unit_codes.npy` into `vocabulary.json`, `offsets.npy` (the rows
 of each stored sentence), `order.npy` (which sentence is stored where), `positions.npy` (each row's word in its
-sentence) and `meta.json`. It is written beside its place and renamed into it, meta.json last, which has the size of
-every file.
+sentence) and `meta.json`. It is written beside its place and renamed into it, meta.json last, which has the crc32 of
+every file, by its name, and of itself: a store is checked when it is opened, so that no flipped bit or swapped layer
+becomes a number.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from __future__ import annotations
 import json
 import shutil
 import weakref
+import zlib
 from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from io import FileIO
+from io import BytesIO, FileIO
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
@@ -26,9 +28,11 @@ import numpy as np
 
 from ctxexp.dataset import Sentence
 from ctxexp.errors import StoreError, error_text
+from ctxexp.files import sealed_json, unseal_json
 
 WRITE_BYTES = 64 << 10  # larger writes make the kernel look for huge pages, at three times the cost
-FORMAT = 3  # for other readers; our own find only what the same code wrote
+READ_BYTES = 256 << 10  # of a layer that is checked: they stay in the processor's cache
+FORMAT = 4  # for other readers; our own find only what the same code wrote
 HEADER_BYTES = 128  # bytes before the data of a layer file
 
 
@@ -46,7 +50,7 @@ class Store:
 
     def __init__(self, path: Path, unique_of: np.ndarray, *, n_encoded: int = 0) -> None:
         """Open the folder. `unique_of` (n_corpus_sentences,) is each corpus sentence's number among the unique ones.
-        Raises DamagedError for a file that is missing or has another size than was written."""
+        Raises DamagedError for a file that is missing or isn't as it was written."""
         self.path, self.n_encoded = path, n_encoded
         self.meta = meta = read_meta(path)
         files: list[FileIO] = []
@@ -55,21 +59,34 @@ class Store:
             self.n_layers, self.dim, self.n_rows = int(meta["n_layers"]), int(meta["dim"]), int(meta["n_rows"])
             self.layer_numbers, self.dtype = tuple(meta["layers"]), np.dtype(meta["dtype"])
             self.n_skipped, self.n_unknown_pieces, self.n_pieces = meta["skipped"], meta["unknown"], meta["pieces"]
-            for name, size in meta["sizes"].items():
-                if (n := (path / name).stat().st_size) != size:
-                    raise DamagedError(f"{name} has {n:,} bytes instead of {size:,}")
-            files.extend((path / layer_name(i)).open("rb", buffering=0) for i in self.layer_numbers)
-            self.vocabulary: list[str] = json.loads((path / "vocabulary.json").read_text(encoding="utf-8"))
-            self.unit_codes: np.ndarray = np.load(path / "unit_codes.npy")  # (n_rows,) int32
-            self.offsets: np.ndarray = np.load(path / "offsets.npy")  # (n_stored + 1,) int64
-            self.positions: np.ndarray = np.load(path / "positions.npy")  # (n_rows,) int32
-            order = np.load(path / "order.npy")  # (n_stored,) int64, the unique sentence that is stored there
+            start = header(self.dtype, self.n_rows, self.dim)
+            for i in self.layer_numbers:
+                files.append((path / layer_name(i)).open("rb", buffering=0))
+                self._check(layer_name(i), rows_checksum(files[-1]) if files[-1].read(HEADER_BYTES) == start else None)
+            self.vocabulary: list[str] = json.loads(self._read("vocabulary.json"))
+            self.unit_codes = self._array("unit_codes")  # (n_rows,) int32
+            self.offsets = self._array("offsets")  # (n_stored + 1,) int64
+            self.positions = self._array("positions")  # (n_rows,) int32
+            order = self._array("order")  # (n_stored,) int64, the unique sentence that is stored there
         except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
             raise DamagedError(f"{path}: {error_text(error)}") from error
         self._files = files  # open, so that the layers stay readable if another process evicts the folder
         stored_number = np.empty(len(order), dtype=np.int64)  # of each unique sentence
         stored_number[order] = np.arange(len(order))
         self.stored_of = stored_number[unique_of]  # (n_corpus_sentences,) int64
+
+    def _check(self, name: str, checksum: int | None) -> None:
+        if self.meta["checksums"][name] != checksum:
+            raise DamagedError(f"{name} is not as it was written")
+
+    def _read(self, name: str) -> bytes:
+        content = (self.path / name).read_bytes()
+        self._check(name, zlib.crc32(content))
+        return content
+
+    def _array(self, name: str) -> np.ndarray:
+        array: np.ndarray = np.load(BytesIO(self._read(f"{name}.npy")))
+        return array
 
     def layer(self, i: int) -> np.ndarray:
         """Layer `i` (0 = input layer) as a read-only array (n_rows, dim) mapped from disk: drop it to free it."""
@@ -98,21 +115,23 @@ class StoreWriter:
         self.layers = range(n_layers) if layers is None else layers
         self.dtype: np.dtype[np.floating] | None = None  # that of the first rows
         self.n_rows = 0
-        self.files: list[BinaryIO] = []
+        self.files: dict[str, BinaryIO] = {}  # of the layers, by name
+        self.checksums: dict[str, int] = {}
         self.finished = False
 
     def _open(self, dtype: np.dtype[np.floating]) -> None:
         self.dtype = dtype
-        for i in self.layers:
-            self.files.append((self.folder / layer_name(i)).open("wb", buffering=WRITE_BYTES))
-            self.files[-1].write(bytes(HEADER_BYTES))  # the true one comes last, with the true shape
+        for name in map(layer_name, self.layers):
+            self.files[name] = (self.folder / name).open("wb", buffering=WRITE_BYTES)
+            self.files[name].write(bytes(HEADER_BYTES))  # the true one comes last, with the true shape
+            self.checksums[name] = 0  # of its rows
 
     def __enter__(self) -> Self:
         self.folder.mkdir(parents=True)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        for file in self.files:
+        for file in self.files.values():
             with suppress(OSError):  # a full disk is reported by the write that failed
                 file.close()
         if not self.finished:
@@ -123,13 +142,17 @@ class StoreWriter:
         if self.dtype is None:
             self._open(parts[0].dtype)
         rows = np.concatenate(parts, axis=1)
-        for file, block in zip(self.files, rows, strict=True):
+        for name, block in zip(self.files, rows, strict=True):
             if not all_finite(block):
                 raise NotFiniteError(self.n_rows + int(np.flatnonzero(~np.isfinite(block).all(axis=1))[0]))
             flat = block.reshape(-1).view(np.uint8)
             for at in range(0, len(flat), WRITE_BYTES):
-                file.write(flat[at : at + WRITE_BYTES].data)
+                self._write(name, flat[at : at + WRITE_BYTES].data)
         self.n_rows += rows.shape[1]
+
+    def _write(self, name: str, rows: bytes | memoryview) -> None:
+        self.checksums[name] = zlib.crc32(rows, self.checksums[name])
+        self.files[name].write(rows)
 
     def append_store(self, store: Store) -> None:
         """Add all rows of another store: its bytes are copied."""
@@ -137,23 +160,28 @@ class StoreWriter:
             self._open(store.dtype)
         if store.dtype != self.dtype:
             raise StoreError(f"{store.path} holds {store.dtype} rows after {self.dtype} ones; one type a store")
-        for file, i in zip(self.files, self.layers, strict=True):
-            with (store.path / layer_name(i)).open("rb") as source:
+        for name in self.files:
+            with (store.path / name).open("rb") as source:
                 source.seek(HEADER_BYTES)
-                shutil.copyfileobj(source, file, WRITE_BYTES)
+                while rows := source.read(WRITE_BYTES):
+                    self._write(name, rows)
         self.n_rows += store.n_rows
 
     def finish(self, rows_of: RowIndexBuilder, order: np.ndarray, meta: Mapping[str, object]) -> None:
         """Write the true headers, the row index, which sentence is stored where (`order`) and, last, meta.json."""
         assert self.dtype is not None
-        for file in self.files:
+        for file in self.files.values():
             file.seek(0)
             file.write(header(self.dtype, self.n_rows, self.dim))
             file.close()
+        index = {"vocabulary.json": json.dumps(list(rows_of.vocabulary)).encode()}
         for name, values in {**rows_of.arrays(), "order": order.astype(np.int64)}.items():
-            np.save(self.folder / f"{name}.npy", values)
-        (self.folder / "vocabulary.json").write_text(json.dumps(list(rows_of.vocabulary)), encoding="utf-8")
-        content = {
+            np.save(buffer := BytesIO(), values)
+            index[f"{name}.npy"] = buffer.getvalue()
+        for name, content in index.items():
+            self.checksums[name] = zlib.crc32(content)
+            (self.folder / name).write_bytes(content)
+        about = {
             **meta,
             "format": FORMAT,
             "n_layers": self.n_layers,
@@ -163,9 +191,9 @@ class StoreWriter:
             "n_rows": self.n_rows,
             "skipped": rows_of.n_skipped,
             "example": rows_of.example,
-            "sizes": {file.name: file.stat().st_size for file in sorted(self.folder.iterdir())},
+            "checksums": self.checksums,
         }
-        (self.folder / "meta.json").write_text(json.dumps(content), encoding="utf-8")
+        (self.folder / "meta.json").write_text(sealed_json(about), encoding="utf-8")
         self.finished = True
 
 
@@ -193,6 +221,14 @@ def header(dtype: np.dtype[np.floating], n_rows: int, dim: int) -> bytes:
     return start + about.ljust(HEADER_BYTES - 11).encode() + b"\n"
 
 
+def rows_checksum(file: FileIO) -> int:
+    """The crc32 of what is left of the file."""
+    checksum, chunk = 0, memoryview(bytearray(READ_BYTES))
+    while n := file.readinto(chunk):
+        checksum = zlib.crc32(chunk[:n], checksum)
+    return checksum
+
+
 def all_finite(block: np.ndarray) -> bool:
     """Whether a float32 or float16 block has neither NaN nor infinity, in one pass without temporaries where it can
     be."""
@@ -206,12 +242,9 @@ def all_finite(block: np.ndarray) -> bool:
 def read_meta(folder: Path) -> dict[str, Any]:
     """The content of meta.json. Raises `DamagedError` if it can't be read."""
     try:
-        meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
+        return unseal_json((folder / "meta.json").read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise DamagedError(f"meta.json can't be read ({type(error).__name__})") from error
-    if not isinstance(meta, dict):
-        raise DamagedError("meta.json is no object")
-    return meta
+        raise DamagedError(f"meta.json can't be read ({error_text(error)})") from error
 
 
 class RowIndexBuilder:

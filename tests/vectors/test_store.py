@@ -75,11 +75,17 @@ def files(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_files_of_another_size_and_cut_meta_are_noticed(tmp_path: Path) -> None:
+def test_files_that_are_not_as_they_were_written_are_noticed(tmp_path: Path) -> None:
+    """Cut, longer, another's, or with a bit flipped, in a header or at any other place; a swap of layers too."""
     write(tmp_path / "s", parts())
+    rng = np.random.default_rng(0)
     for name in files(tmp_path / "s"):
         original = (tmp_path / "s" / name).read_bytes()
-        for damaged in (original[:-1], original + b"\0", b"", b"{}", b"null"):
+        flipped = [bytearray(original) for _ in range(8)]
+        for copy, at in zip(flipped, [0, 20 % len(original), *rng.integers(len(original), size=6)], strict=True):
+            copy[at] ^= 1 << int(rng.integers(8))
+        other = (tmp_path / "s" / layer_name(int(name == layer_name(0)))).read_bytes()
+        for damaged in (original[:-1], original + b"\0", b"", b"{}", b"null", other, *flipped):
             (tmp_path / "s" / name).write_bytes(damaged)
             with pytest.raises(DamagedError):
                 Store(tmp_path / "s", np.arange(6))
