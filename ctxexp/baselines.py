@@ -156,7 +156,7 @@ class Uniform(Baseline):
 
     name = "uniform"
 
-    def __init__(self, *, size: Size = 1000, redraws: Redraws = 30, exact: bool = False) -> None:
+    def __init__(self, *, size: Size = 1000, redraws: Redraws = 30, exact: bool = True) -> None:
         self.size, self.redraws = size, redraws
         self.expectation: Among | None = "row" if exact else None
 

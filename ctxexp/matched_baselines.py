@@ -129,7 +129,7 @@ class Twins(OnePerSentence):
 
     has_group_baselines = True
 
-    def __init__(self, *, size: Size = 1000, redraws: Redraws = 30, twins: Count = 10, exact: bool = False) -> None:
+    def __init__(self, *, size: Size = 1000, redraws: Redraws = 30, twins: Count = 10, exact: bool = True) -> None:
         super().__init__(size=size, redraws=redraws, exact=exact)
         self.n_twins = twins
 
@@ -232,7 +232,7 @@ class PositionMatched(Twins):
     name = "position_matched"
 
     def __init__(
-        self, *, size: Size = 1000, redraws: Redraws = 30, twins: Count = 10, least: Size = 50, exact: bool = False
+        self, *, size: Size = 1000, redraws: Redraws = 30, twins: Count = 10, least: Size = 50, exact: bool = True
     ) -> None:
         super().__init__(size=size, redraws=redraws, twins=twins, exact=exact)
         self.least = least
@@ -263,7 +263,7 @@ class FrequencyMatched(Twins):
         twins: Count = 10,
         least: Size = 50,
         share: Annotated[float, Gt(0), Le(1)] = 0.2,
-        exact: bool = False,
+        exact: bool = True,
     ) -> None:
         super().__init__(size=size, redraws=redraws, twins=twins, exact=exact)
         self.least, self.share = least, share

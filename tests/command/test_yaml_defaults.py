@@ -26,9 +26,6 @@ SET = {
     ("baseline", "b100"): {"size": 100},
     ("baseline", "b10k"): {"size": 10_000},
     ("baseline", "exact"): {"exact": True},
-    ("baseline", "uniform"): {"exact": True},
-    ("baseline", "frequency_matched"): {"exact": True},
-    ("baseline", "position_matched"): {"exact": True},
     ("dataset", "wikitext"): {
         "path": "Salesforce/wikitext", "config": "wikitext-2-raw-v1", "split": "test", "sentences": "marks",
         "limit": 2000,

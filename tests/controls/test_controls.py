@@ -292,7 +292,7 @@ def test_frequency_alone_explains_what_frequency_makes() -> None:
 def test_a_level_is_the_mean_score_of_the_twins() -> None:
     """Against a loop over groups and twins, with a sample of the sentences and the curves of the sizes beside it."""
     store, index, _ = world()
-    occurrences, scheme = index(), PositionMatched(twins=3, least=20)
+    occurrences, scheme = index(), PositionMatched(twins=3, least=20, exact=False)
     metrics: dict[str, Callable[[], Metric]] = {
         "self": SelfSimilarity,
         "iss": partial(IntraSentenceSimilarity, unit_norm=True),
