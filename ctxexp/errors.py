@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import difflib
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import entry_points
+from typing import Any
 
 __all__ = [
     "ConfigError",
@@ -161,6 +162,13 @@ class UnknownName(ConfigError):  # noqa: N818  # it is a name that is unknown, a
 
 class DataError(CtxexpError):
     """A dataset file is missing or malformed."""
+
+    @classmethod
+    def of_key(cls, where: str, key: Sequence[str], first: Mapping[str, Any], row: Mapping[str, Any]) -> DataError:
+        """The error of two rows of one key, which names the columns in which they differ."""
+        same = ", ".join(f"{name} {row[name]}" for name in key)
+        differ = ", ".join(f"{name} ({first[name]!r}, {row[name]!r})" for name in row if first[name] != row[name])
+        return cls(f"{where}: {same} stands twice; the rows differ in {differ or 'no column'}; leave one of them")
 
 
 class ModelError(CtxexpError):

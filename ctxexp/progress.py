@@ -81,6 +81,13 @@ class Progress:
         """What a caller chose: a progress of its own, this one (True), or one that shows nothing (False, None)."""
         return choice if isinstance(choice, Progress) else cls(shown=bool(choice))
 
+    def note(self, text: str, *, is_warning: bool = False) -> None:
+        """Give a line to the log `ctxexp`, or show it on standard error where nobody reads the log."""
+        if is_warning or (log.isEnabledFor(logging.INFO) and log.hasHandlers()):
+            log.log(logging.WARNING if is_warning else logging.INFO, text)
+        elif self.shown:
+            show(text, sys.stderr)
+
     @contextmanager
     def stage(self, name: str, total: float, unit: str = "it") -> Iterator[Stage]:
         """A stage of `total` units; the line at its end has the units, the time and the rate."""

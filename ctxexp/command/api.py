@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from io import IOBase
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Never
 from ctxexp.baselines import Baseline
 from ctxexp.controls import Control
 from ctxexp.dataset import Corpus, Sentence
-from ctxexp.datasets.reading import choose_column, table_cells, text_of, tokenizer
+from ctxexp.datasets.text import TextTable
 from ctxexp.errors import ConfigError, line, suggestions
 from ctxexp.files import user_path
 from ctxexp.metrics import Metric
@@ -335,7 +335,8 @@ def check_text(text: object) -> None:
         )
     hints = {IOBase: "; give its path", set: "; sorted(text) has an order", bytes: "; text.decode() is text"}
     hint = next((hint for kind, hint in hints.items() if isinstance(text, kind)), "")
-    if hint or not isinstance(text, str | Path | Corpus | Iterable | None):
+    is_table = hasattr(text, "column_names") or hasattr(text, "collect_schema")  # Arrow's and Polars' needn't iterate
+    if hint or not (is_table or isinstance(text, str | Path | Corpus | Iterable | None)):
         raise ConfigError(f"text: expected sentences, a file's path or a Corpus, got {type(text).__name__}{hint}")
 
 
@@ -348,41 +349,13 @@ def corpus_of(model: str | Encoder, text: Text | None, words: WordOptions, colum
         return None
     if isinstance(text, Corpus):
         return text
-    read = tokenizer(words.tokenizer, lower=words.lower)
-    sentences: list[Sentence] = []
-    left_out = 0
-    for number, one in enumerate(_cells(text, column)):
-        if not isinstance(one, Sentence):
-            one = text_of(one, f"text: row {number}")
-        left_out += one is None
-        if one is not None:
-            sentences.append(read(one) if isinstance(one, str) else one)
-    if left_out:
-        log.warning("text: %s of %s rows have no text and are left out", f"{left_out:,}", f"{number + 1:,}")
+    table = TextTable(text, {"tokenizer": words.tokenizer, "lower": str(words.lower).lower()}, column)
+    corpus = replace(table.corpus(), source=table.source, left_out=table.n_left_out)
+    sentences = corpus.sentences
     if sentences and all(len(one.text) < 200 and Path(one.text).is_file() for one in sentences):
         raise ConfigError(f"text: a list of files; give one, {sentences[0].text!r}, or the folder that they lie in")
-    if not sentences and not left_out:
+    if not table.n_rows:
         raise ConfigError("text: expected at least one sentence, got none")
     if not any(map(len, sentences)):  # before a model is loaded
-        raise ConfigError(f"text: expected words, got none in {len(sentences) + left_out:,} sentences")
-    return Corpus("sentences", tuple(sentences), choices={"tokenizer": words.tokenizer})
-
-
-def _cells(text: Any, column: str | None) -> Iterator[object]:
-    """The cells of a table's column of texts, or the sentences, or the cells of rows."""
-    if (cells := table_cells(text, column)) is not None:
-        yield from cells
-        return
-    name = ""
-    for number, one in enumerate(text):
-        if isinstance(one, Mapping):
-            name = name or choose_column(one, column, "text")
-            yield one.get(name)
-        elif column is not None:
-            raise ConfigError(f"text: column={column!r} is of a table; got {type(one).__name__} at {number}")
-        elif isinstance(one, Iterable):
-            yield one if isinstance(one, Sentence | str) else list(one)
-        else:
-            raise ConfigError(
-                f"text: expected sentences, each a string or a list of words, got {type(one).__name__} at {number}"
-            )
+        raise ConfigError(f"text: expected words, got none in {table.n_rows:,} sentences")
+    return corpus

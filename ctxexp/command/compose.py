@@ -61,7 +61,8 @@ def read_overrides(words: Sequence[str]) -> list[str]:
     prepare()
     overrides, locations = expand_locations(overrides)
     for place in dict.fromkeys(locations):
-        log.info("%s is read as %s", place.place, " ".join(place.overrides))
+        if place.group != "dataset":  # of a text the run says what it read
+            log.info("%s is read as %s", place.place, " ".join(place.overrides))
     return overrides
 
 

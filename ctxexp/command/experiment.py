@@ -22,7 +22,7 @@ from ctxexp.datasets.downloads import vector_folder
 from ctxexp.datasets.shards import ShardOptions, shard_text
 from ctxexp.datasets.text import fit_files, sentences_of
 from ctxexp.engines import Engine
-from ctxexp.errors import ConfigError, CtxexpError, DataError, ModelError, near, short
+from ctxexp.errors import ConfigError, CtxexpError, DataError, ModelError, line, near, short
 from ctxexp.files import user_path
 from ctxexp.jobs import Sinks
 from ctxexp.measuring.one_pass import OnePass, check_parts
@@ -144,6 +144,10 @@ class Experiment:
                 )
                 message = f"streams a text: {why} all of it in memory, dataset.stream=false"
                 raise ConfigError(f"dataset {part.name!r} {message}")
+        first = next(iter(text.sentences if isinstance(text, Corpus) else text.corpus(1).sentences), None)
+        source = text.source or (f"{len(text.sentences):,} sentences" if isinstance(text, Corpus) else "streamed")
+        said = f"{text.name}: {source}; the first: {line(first.text, 60) if first else 'none'}"
+        self.progress.note(said, is_warning=isinstance(text, Corpus) and text.left_out > 0)
         if isinstance(text, Corpus):
             text = self._change(deduplicate(text) if words.deduplicate else text)
             if not in_parts:

@@ -7,10 +7,12 @@ from __future__ import annotations
 from importlib.resources import files
 
 from ctxexp.dataset import Corpus, Sense
-from ctxexp.datasets import reading
+from ctxexp.datasets import words
 from ctxexp.datasets.downloads import archive_members, fetch
-from ctxexp.datasets.reading import read_table, text_lines, tokenizer
+from ctxexp.datasets.reading import text_lines
+from ctxexp.datasets.tables import read_table
 from ctxexp.datasets.text import TextUnits
+from ctxexp.datasets.words import tokenizer
 from ctxexp.errors import DataError
 from ctxexp.files import user_path
 
@@ -33,7 +35,7 @@ def polysemy(*, tokenizer: str = "english", lower: bool = False) -> Corpus:
     Each sentence holds its target word once; `senses` gives its position and label (`bank.river`), the tags `pos` its
     part of speech (noun, verb, adj). See the data card, `ctxexp/datasets/polysemy/CARD.md`.
     """
-    tokenize = reading.tokenizer(tokenizer, lower=lower)
+    tokenize = words.tokenizer(tokenizer, lower=lower)
     sentences, senses, parts = [], [], []
     lines = (DATA / "senses.tsv").read_text(encoding="utf-8").splitlines()  # label, part of speech, gloss
     pos_by_label = dict(line.split("\t")[:2] for line in lines)

@@ -10,8 +10,9 @@ from typing import Literal
 
 from ctxexp.dataset import Corpus, Pair, Sentence
 from ctxexp.datasets.downloads import fetch_semeval
-from ctxexp.datasets.reading import read_table, text_lines
-from ctxexp.datasets.reading import tokenizer as make_tokenizer
+from ctxexp.datasets.reading import text_lines
+from ctxexp.datasets.tables import read_table
+from ctxexp.datasets.words import tokenizer as make_tokenizer
 from ctxexp.errors import ConfigError, DataError, UnknownName
 from ctxexp.files import user_path
 

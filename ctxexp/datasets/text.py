@@ -1,8 +1,8 @@
 """The user's own text, in memory or streamed: files of a sentence a line, tables with a column of texts, folders of
 either, SNLI's and MultiNLI's pairs as sentences.
 
-Which file is read how is told by its name, and what a line is by `ctxexp.datasets.reading`; a kind of file that isn't
-known is refused.
+Which file is read how is told by its name, what a line is by `ctxexp.datasets.reading`, what a table's cells are by
+`ctxexp.datasets.tables`; a kind of file that isn't known is refused.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import logging
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
@@ -23,19 +24,17 @@ from ctxexp.datasets.reading import (
     COMPRESSED,
     LINES,
     TABLES,
-    choose_column,
     is_compressed,
     is_text_file,
     lines_after_byte,
-    read_rows,
-    read_table,
     suffix_of,
     text_lines,
-    text_of,
 )
-from ctxexp.datasets.reading import tokenizer as make_tokenizer
+from ctxexp.datasets.tables import Table, open_table, read_table, text_of
+from ctxexp.datasets.words import tokenizer as make_tokenizer
 from ctxexp.errors import ConfigError, DataError, near, short
 from ctxexp.files import user_path
+from ctxexp.files.job_folder import read_json
 
 log = logging.getLogger("ctxexp")
 Sentences = Literal["row", "line", "marks"]
@@ -55,13 +54,17 @@ OTHER_KINDS = {
 }
 """What is no text, with the option that takes it."""
 _MARKS = regex.compile(r"(?<=[.!?…][\"'”’)\]]?)\s+(?=[\"'“‘(\[]?[\p{Lu}\p{N}])")
+_SHARD = re.compile(r"(.*)-\d{5}-of-(\d{5})\.")
+_HIDDEN = re.compile(r"[._]|cache-.*\.arrow$")  # as pyarrow has it; what `datasets` keeps of its maps
+MANIFESTS = ("dataset_dict.json", "dataset_info.json", "state.json")  # of `datasets`
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _CUTS: dict[str, Callable[[str], list[str]]] = {
     "row": lambda text: [text],
     "line": lambda text: [line.strip() for line in _LINE_END.split(text)],
     "marks": lambda text: [one.strip() for line in _LINE_END.split(text) for one in _MARKS.split(line)],
 }
-FIELDS = (("sentence1", "sentence2"), ("premise", "hypothesis"))  # of .jsonl objects and .tsv headers
+FIELDS = (("sentence1", "premise"), ("sentence2", "hypothesis"))  # of .jsonl objects and .tsv headers
+DOCUMENTS = ("none", "blank", "file", "row")  # choices of `documents` that are no column
 SUFFIXES = (".jsonl", ".tsv", ".txt")  # of a folder's files those of the first kind that is there are read
 
 
@@ -117,9 +120,11 @@ class TextUnits(TextStream):
         ['A bank.', 'The river.']
     """
 
-    def __init__(self, name: str, choices: Mapping[str, str]) -> None:
-        self.name, self.choices = name, choices
-        self.reported: set[object] = set()
+    def __init__(self, name: str, choices: Mapping[str, str], column: str | None = None) -> None:
+        self.name, self.choices, self.column = name, choices, column
+        self.columns, self.notes = dict[str, None](), list[str]()
+        self.n_rows = self.n_left_out = 0
+        self.is_streamed, self.reported = False, set[object]()
         self.tokenize("")  # a tokenizer that isn't installed is refused before anything is read
 
     @abstractmethod
@@ -131,19 +136,32 @@ class TextUnits(TextStream):
         """The choices of a text as each run logs them."""
         return {"tokenizer": tokenizer, "lower": str(lower).lower(), "limit": str(limit), **choices}
 
-    @staticmethod
-    def choose_column(names: Iterable[object], column: str | None, where: object) -> str:
-        """The column of texts; None: `text`, else `sentence`. Raises DataError where it isn't there once."""
-        return choose_column(names, column, where)
+    def table_units(self, table: object, quotes: str | None = None) -> Iterator[Unit]:
+        """The cells of the column of texts of a table, a file or in memory. Raises DataError as `read_table` does."""
+        documents = self.choices.get("documents", "none")
+        wanted = [self.column] if documents in DOCUMENTS else [self.column, documents]
+        opened = open_table(table, wanted, quotes)
+        names = [*map(opened.column, wanted)]
+        self.columns |= dict.fromkeys(filter(None, names))
+        for number, (where, cells) in enumerate(opened.rows(names)):
+            yield cells[0], where, number if documents == "row" else cells[1:]
 
     def read(self, limit: int | None, *, stream: bool) -> Corpus | TextUnits:
         """The texts, in memory unless they are streamed. Raises DataError where there is no sentence."""
-        if stream and limit is None:
+        self.is_streamed = stream and limit is None
+        if self.is_streamed:
             return self
         corpus = self.corpus(limit)
         if not corpus.sentences:
             raise DataError(f"{self.name} has no sentence: expected UTF-8 text, a sentence a line, or a table of texts")
-        return corpus
+        return replace(corpus, source=self.source, left_out=self.n_left_out)
+
+    @property
+    def source(self) -> str:
+        """What has been read so far: columns, rows, and how many of them have no text and are left out."""
+        columns = [f"column {name!r}" for name in self.columns]
+        rows = [f"{self.n_rows:,} rows" + (f", {self.n_left_out:,} without text left out" if self.n_left_out else "")]
+        return ", ".join([*self.notes, *columns, *(rows if self.n_rows else ["streamed"])])
 
     @cached_property
     def tokenize(self) -> Callable[[str], Sentence]:
@@ -153,24 +171,23 @@ class TextUnits(TextStream):
         return {key: value for key, value in vars(self).items() if key != "tokenize"}
 
     def texts(self, part: object) -> Iterator[tuple[int | None, str | Sentence]]:
-        cut = _CUTS[self.choices["sentences"]]
-        document, previous, rows, left_out = -1, object(), 0, 0
-        try:
-            for cell, where, mark in self.units(part):
-                rows += 1
-                if mark != previous:
-                    document, previous = document + 1, mark
-                number = None if self.choices["documents"] == "none" else document
-                content = text_of(cell, where)
-                if isinstance(content, str):
-                    yield from ((number, one) for one in cut(content) if one)
-                elif content is not None:
-                    yield number, content
-                left_out += content is None
-        finally:  # a limit may end the reading
-            if left_out and part not in self.reported:
-                self.reported.add(part)
-                log.warning("%s: %s of %s rows have no text and are left out", self.name, f"{left_out:,}", f"{rows:,}")
+        cut = _CUTS[self.choices.get("sentences", "row")]
+        document, previous, rows, left_out = -1, object(), self.n_rows, self.n_left_out
+        for cell, where, mark in self.units(part):
+            self.n_rows += 1
+            if mark != previous:
+                document, previous = document + 1, mark
+            number = None if self.choices.get("documents", "none") == "none" else document
+            content = text_of(cell, where)
+            self.n_left_out += content is None
+            if isinstance(content, str):
+                yield from ((number, one) for one in cut(content) if one)
+            elif content is not None:
+                yield number, content
+        left_out = self.n_left_out - left_out
+        if self.is_streamed and left_out and part not in self.reported:
+            self.reported.add(part)
+            log.warning(f"{self.name}: {left_out:,} of {self.n_rows - rows:,} rows have no text and are left out")
 
     def sentence(self, text: str) -> Sentence:
         return self.tokenize(text)
@@ -189,9 +206,12 @@ class TextFiles(TextUnits):
     document."""
 
     def __init__(self, path: str, choices: Mapping[str, str], *, column: str | None, quotes: str | None = None) -> None:
-        super().__init__(Path(path).name, choices)
-        self.column, self.quotes, self.documents = column, quotes, choices["documents"]
-        files = files_of(user_path(path))
+        super().__init__(Path(path).name, choices, column)
+        self.quotes, self.documents = quotes, choices["documents"]
+        files, left = files_of(user_path(path))
+        if user_path(path).is_dir():
+            names = ", ".join(left[:5]) + (", ..." if len(left) > 5 else "")
+            self.notes.append(f"{len(files)} files" + (f", {len(left)} are not read: {names}" if left else ""))
         self.is_table = suffix_of(files[0]) in TABLES
         known = ("none", "file", "row") if self.is_table else ("none", "blank", "file")
         if self.documents not in known and not (self.is_table and self.documents != "blank"):
@@ -214,17 +234,28 @@ class TextFiles(TextUnits):
 
     def units(self, part: object) -> Iterator[Unit]:
         assert isinstance(part, CorpusShard)
-        by_column, blank = self.documents not in ("none", "blank", "file", "row"), 0
         if self.is_table:
-            columns = [self.column, self.documents] if by_column else [self.column]
-            for number, (where, cells) in enumerate(read_table(part.path, columns, self.quotes)):
-                yield cells[0], where, cells[1] if by_column else number if self.documents == "row" else 0
+            yield from self.table_units(part.path, self.quotes)
             return
+        blank = 0
         for line in _lines(part, blank=self.documents == "blank"):
             if sentence := line.strip():
                 yield sentence, "", blank if self.documents == "blank" else 0
             else:
                 blank += 1
+
+
+class TextTable(TextUnits):
+    """The texts of a table or a list in memory, which are one document's or nobody's."""
+
+    parts = ("",)
+
+    def __init__(self, table: object, choices: Mapping[str, str], column: str | None) -> None:
+        super().__init__("sentences", choices, column)
+        self.table = table
+
+    def units(self, part: object) -> Iterator[Unit]:
+        return self.table_units(self.table)
 
 
 def _lines(part: CorpusShard, *, blank: bool) -> Iterator[str]:
@@ -245,9 +276,10 @@ def _lines(part: CorpusShard, *, blank: bool) -> Iterator[str]:
             inside = True
 
 
-def files_of(path: Path) -> list[Path]:
+def files_of(path: Path) -> tuple[list[Path], list[str]]:
     """The file, or the files of a folder in the order of their names, which are of one kind: texts, or tables of one
-    suffix (other than .json, which is more often a program's settings). Raises DataError for another kind."""
+    suffix (other than .json, which is more often a program's settings); and the names of the folder's others. Raises
+    DataError for another kind."""
     expected = (
         f"Expected a text, a sentence a line (*{', *'.join(LINES)}, or no suffix), or a table (*{', *'.join(TABLES)}), "
         f"plain or {', '.join(COMPRESSED)}"
@@ -256,19 +288,41 @@ def files_of(path: Path) -> list[Path]:
         if (suffix := suffix_of(path)) and not is_text_file(path):
             hint = OTHER_KINDS.get(suffix, "name a text of a sentence a line .txt, or a link to it").format(path)
             raise DataError(f"{path}: a file named *{suffix} isn't read as text: {hint}. {expected}")
-        return [path]
+        return [path], []
     if not path.is_dir():
         raise DataError(f"no such file or folder: {path} (dataset.path)")
-    every = sorted(file for file in path.rglob("*") if file.is_file())
-    files = [file for file in every if is_text_file(file) and suffix_of(file) != ".json" and file.name[0] != "."]
+    files = [file for file in data_files(path) if is_text_file(file) and suffix_of(file) != ".json"]
     if not files:
         raise DataError(f"no text file in {path}. {expected}")
     if len(kinds := sorted({".txt" if suffix_of(file) in LINES else suffix_of(file) for file in files})) > 1:
         raise DataError(f"files of several kinds ({', '.join(kinds)}) in {path}: give one file. {expected}")
-    if left := [file.relative_to(path).as_posix() for file in every if file not in files]:
-        names = ", ".join(left[:5]) + (", ..." if len(left) > 5 else "")
-        log.warning("%s: %d files are read, %d are not: %s", path, len(files), len(left), names)
-    return files
+    others = {file for file in path.rglob("*") if file.is_file()} - {*files}
+    return files, sorted(file.relative_to(path).as_posix() for file in others if file.name not in MANIFESTS)
+
+
+def data_files(folder: Path) -> Iterator[Path]:
+    """The files of a folder and those below it, in the order of their names; of a data set that `datasets` saved those
+    that its manifest names. Hidden and cache files are none. Raises DataError for several splits, and for shards of
+    which some are missing."""
+    if len(splits := read_json(folder / "dataset_dict.json").get("splits", [])) > 1:
+        raise DataError(f"{folder}: a data set of the splits {', '.join(splits)}: give one, as in {folder / splits[0]}")
+    if (named := read_json(folder / "state.json").get("_data_files")) is not None:
+        files = [folder / entry["filename"] for entry in named]
+        if missing := next((file for file in files if not file.is_file()), None):
+            raise DataError(f"{folder}: no file {missing.name}, which its state.json names")
+        yield from files
+        return
+    files = sorted(path for path in folder.iterdir() if not _HIDDEN.match(path.name))
+    shards = [match for path in files if (match := _SHARD.match(path.name))]
+    if len(sets := sorted({f"{match[1]}-*-of-{match[2]}" for match in shards})) > 1:
+        raise DataError(f"{folder}: files of several sets ({', '.join(sets)}): give a folder of one")
+    if shards and len(shards) != int(shards[0][2]):
+        raise DataError(f"{folder}: it holds {len(shards)} files of the set {sets[0]}; expected all of them")
+    for path in files:
+        if path.is_dir() and not path.is_symlink():
+            yield from data_files(path)
+        elif path.is_file():
+            yield path
 
 
 def sentences_of(path: str, tokenizer: str, *, lower: bool = False) -> Corpus:
@@ -307,17 +361,18 @@ def fit_files(path: str) -> list[Path]:
 
 def _read(file: Path) -> Iterator[str]:
     if suffix_of(file) == ".jsonl":
-        for where, cells in read_rows(file, lambda names: _pair(names, file)):
+        for where, cells in read_table(file, FIELDS):
             if not all(isinstance(cell, str) for cell in cells):
                 raise DataError(f"{where}: expected texts, got {short(cells)}")
             yield from (cell.strip() for cell in cells)
         return
     lines = [line for _, line in text_lines(file)]
     head = lines[0].split("\t") if lines else []
-    if suffix_of(file) != ".tsv" and not any(set(pair) <= set(head) for pair in FIELDS):
+    if suffix_of(file) != ".tsv" and not all({*names} & {*head} for names in FIELDS):
         yield from (line.strip() for line in lines)
         return
-    columns = [head.index(name) for name in _pair(head, file)]
+    table = Table(f"{file} (of a sentence a line: .txt)", head, lambda _: iter(()))
+    columns = [head.index(table.column(names)) for names in FIELDS]
     for number, line in enumerate(lines[1:], start=2):
         cells = line.split("\t")  # of which a row may have more or fewer than the header, in labels
         if not line.strip():
@@ -325,13 +380,3 @@ def _read(file: Path) -> Iterator[str]:
         if len(cells) <= max(columns):
             raise DataError(f"{file}, line {number}: {len(cells)} tab-separated fields; expected {max(columns) + 1}")
         yield from (cells[column].strip() for column in columns)
-
-
-def _pair(names: Sequence[str], file: Path) -> tuple[str, str]:
-    pair = next((pair for pair in FIELDS if set(pair) <= set(names)), None)
-    if pair is None:
-        raise DataError(
-            f"{file}: no columns sentence1 and sentence2 (or premise and hypothesis); rename it to .txt if it holds a "
-            "sentence a line"
-        )
-    return pair

@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from ctxexp.dataset import Sentence
-from ctxexp.datasets.reading import tokenizer
+from ctxexp.datasets.words import tokenizer
 from ctxexp.errors import ConfigError, EncodingError, ModelError
 from ctxexp.model import EncodedSentence, Encoder, check_separate, contract_violation
 from ctxexp.testing.report import Breach, Report, report_on, require, subject_and_factory

@@ -9,10 +9,12 @@ import io
 import json
 import lzma
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.feather
@@ -86,8 +88,9 @@ def drawn(rng: random.Random, kind: str) -> str:
     return file.getvalue()
 
 
-def read(path: Path, **choices: Any) -> list[str]:
+def read(path: Path, source: str = "", **choices: Any) -> list[str]:
     corpus = text(path=str(path), tokenizer="whitespace", **choices)
+    assert source in corpus.source
     assert isinstance(corpus, Corpus)
     return [sentence.text for sentence in corpus.sentences]
 
@@ -115,7 +118,7 @@ def test_drawn_files_are_read_as_python_reads_them_or_refused(kind: str, tmp_pat
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".arrow", ".feather"])
-def test_each_kind_of_table_gives_the_same_texts(suffix: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_each_kind_of_table_gives_the_same_texts(suffix: str, tmp_path: Path) -> None:
     rows = {
         "id": [10, 11, 12, 13, 14],
         "text": ["The bank .", "NA", "", "007", "A dog, a cat"],
@@ -131,8 +134,7 @@ def test_each_kind_of_table_gives_the_same_texts(suffix: str, tmp_path: Path, ca
         stream.write(pa.Table.from_pandas(table))
     if suffix != ".arrow":
         write.get(suffix, lambda: table.to_json(file, orient="records", lines=True))()
-    assert read(file) == ["The bank .", "NA", "007", "A dog, a cat"]
-    assert caplog.messages == [f"rows{suffix}: 1 of 5 rows have no text and are left out"]
+    assert read(file, "column 'text', 5 rows, 1 without text left out") == ["The bank .", "NA", "007", "A dog, a cat"]
     with pytest.raises(DataError, match="no column 'body'; it has 'id', 'text', 'n'"):
         read(file, column="body")
     if suffix not in (".csv", ".tsv"):
@@ -188,17 +190,68 @@ def test_lists_are_words_and_columns_may_be_documents(tmp_path: Path) -> None:
     assert read(tmp_path / "b.csv", sentences="marks") == ["One.", "Two!", "Three"]
 
 
-def test_a_folder_is_read_by_kind_and_says_what_it_leaves(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_folder_is_read_by_kind_and_says_what_it_leaves(tmp_path: Path) -> None:
     for name in ("b.csv", "sub/a.csv.gz", "README.md", "settings.json", ".csv"):
         file = tmp_path / name
         file.parent.mkdir(exist_ok=True)
         data = f"text\n{name}\n".encode()
         file.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-    assert read(tmp_path) == ["b.csv", "sub/a.csv.gz"]
-    assert caplog.messages == [f"{tmp_path}: 2 files are read, 3 are not: .csv, README.md, settings.json"]
+    source = "2 files, 3 are not read: .csv, README.md, settings.json, column 'text', 2 rows"
+    assert read(tmp_path, source) == ["b.csv", "sub/a.csv.gz"]
     (tmp_path / "c.txt").write_text("a")
     with pytest.raises(DataError, match=r"files of several kinds \(\.csv, \.txt\)"):
         read(tmp_path)
+
+
+def test_a_column_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
+    """A file of pandas' index, whose name is empty, and rows of which the first lacks the column."""
+    frame = pd.DataFrame({"review": ["The bank .", "A dog ."], "stars": [5, 1]})
+    frame.to_csv(tmp_path / "a.csv")
+    for choices in ({}, {"column": "reveiw"}, {"column": ""}, {"column": "review", "documents": "star"}):
+        with pytest.raises(DataError, match=r"no column .*; it has '', 'review', 'stars'"):
+            read(tmp_path / "a.csv", **choices)
+    assert read(tmp_path / "a.csv", column="review") == ["The bank .", "A dog ."]
+    (tmp_path / "b.jsonl").write_text(
+        '{"id": 1}\n{"id": 2, "sentence": "One ."}\n{"sentence": "Two .", "text": "3 ."}\n'
+    )
+    assert read(tmp_path / "b.jsonl", "column 'text', 3 rows, 2 without text") == ["3 ."]
+    assert read(tmp_path / "b.jsonl", column="sentence") == ["One .", "Two ."]
+    (tmp_path / "c.jsonl").write_text('{"text": "One .", "text": "Two ."}\n')
+    with pytest.raises(DataError, match=r"c\.jsonl, line 1: .*the key 'text' stands twice"):
+        read(tmp_path / "c.jsonl")
+
+
+def test_a_saved_folder_is_what_its_manifest_says(tmp_path: Path) -> None:
+    def save(folder: Path, shards: dict[str, list[str]], named: list[str]) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, rows in shards.items():
+            table = pa.table({"text": rows})
+            with pa.ipc.new_stream(str(folder / name), table.schema) as stream:
+                stream.write(table)
+        (folder / "state.json").write_text(json.dumps({"_data_files": [{"filename": name} for name in named]}))
+
+    names = [f"data-0000{i}-of-00002.arrow" for i in range(2)]
+    one = "data-00000-of-00001.arrow"
+    shards = {names[0]: ["a b"], names[1]: ["c d"], one: ["x y"], "cache-0.arrow": ["no"], ".data.arrow": ["no"]}
+    save(tmp_path / "one", shards, [one])
+    assert read(tmp_path / "one") == ["x y"]
+    save(tmp_path / "one", {}, ["gone.arrow"])
+    with pytest.raises(DataError, match=r"no file gone\.arrow, which its state\.json names"):
+        read(tmp_path / "one")
+    (tmp_path / "one" / "state.json").unlink()
+    with pytest.raises(DataError, match=r"several sets \(data-\*-of-00001, data-\*-of-00002\)"):
+        read(tmp_path / "one")
+    (tmp_path / "one" / one).unlink()
+    assert read(tmp_path / "one") == ["a b", "c d"]
+    (tmp_path / "one" / names[0]).unlink()
+    with pytest.raises(DataError, match=r"1 files of the set data-\*-of-00002"):
+        read(tmp_path / "one")
+    for split in ("train", "test"):
+        save(tmp_path / "two" / split, {one: [f"{split} ."]}, [one])
+    (tmp_path / "two" / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
+    with pytest.raises(DataError, match=f"splits train, test: give one, as in {tmp_path / 'two' / 'train'}"):
+        read(tmp_path / "two")
+    assert read(tmp_path / "two" / "test") == ["test ."]
 
 
 def texts_of(table: Any, **choices: Any) -> list[str]:
@@ -215,12 +268,16 @@ def test_tables_in_memory_are_read_as_files_are(tmp_path: Path, caplog: pytest.L
         return texts_of(table, column=column)
 
     columns = {"text": texts, "label": [1] * 5}
-    rows = [{"sentence": one} for one in texts]
-    tables = [frame, series, columns, rows, (row for row in rows), iter(frame.to_dict("records"))]
-    for table in tables:
+    rows = [{"id": 0}, *({"sentence": one} for one in texts[:-2]), {"sentence": texts[-1]}]
+    arrow = pa.table({"text": texts})
+    tables = [frame, series, columns, rows, (row for row in rows), iter(frame.to_dict("records")), arrow]
+    for table in [*tables, *arrow.to_batches()]:
         caplog.clear()
         assert found(table) == ["The bank .", "NA", "A dog ."]
-        assert caplog.messages == ["text: 2 of 5 rows have no text and are left out"]
+        (message,) = caplog.messages
+        assert re.fullmatch(r"sentences: column '\w+', 5 rows, 2 without text left out; the first: The bank .", message)
+    for column in (frame["text"], series["text"], texts, np.array(texts, object), arrow["text"], pa.array(texts)):
+        assert found(column) == ["The bank .", "NA", "A dog ."]
     assert found(frame.rename(columns={"text": "body"}), "body") == ["The bank .", "NA", "A dog ."]
     assert found({"text": [["A", "dog"], ["It"]]}) == ["A dog", "It"]
     assert found(pd.DataFrame({0: ["a"], 1: ["A dog ."]}), "1") == ["A dog ."]
@@ -232,7 +289,7 @@ def test_tables_in_memory_are_read_as_files_are(tmp_path: Path, caplog: pytest.L
     ):
         with pytest.raises(DataError, match=message):
             found(table)
-    with pytest.raises(ConfigError, match="column='text' is of a table; got str"):
+    with pytest.raises(ConfigError, match="column='text' is of a table"):
         found(["a b"], "text")
 
 
@@ -241,10 +298,17 @@ def test_a_data_set_of_the_library_is_a_table() -> None:
         "datasets.dataset_dict", reason="datasets isn't installed: pip install 'ctxexp-scale[huggingface]'"
     )
     rows = datasets.Dataset.from_list([{"text": "A dog ."}, {"text": None}, {"text": "A cat ."}])
-    for table in (rows, rows.to_iterable_dataset()):
+    for table in (rows, rows.to_iterable_dataset(), rows["text"], datasets.DatasetDict({"train": rows})):
         assert texts_of(table) == ["A dog .", "A cat ."]
     with pytest.raises(ConfigError, match=r"a mapping of data sets \(train, test\); give one, as in text\['train'\]"):
         texts_of(datasets.DatasetDict({"train": rows, "test": rows}))
+
+
+def test_polars_is_read_as_pandas_is() -> None:
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"text": ["A dog .", None, "A cat ."]})
+    for table in (frame, frame.lazy(), frame["text"]):
+        assert texts_of(table) == ["A dog .", "A cat ."]
 
 
 def test_python_takes_what_the_command_line_takes() -> None:

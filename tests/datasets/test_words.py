@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 import regex
 from hypothesis import given
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 from ctxexp.command import Experiment, configured
 from ctxexp.datasets import tokenizer
+from ctxexp.errors import ConfigError
 
 HIDDEN = set(regex.findall(r"[\p{Cf}\u200b]", "".join(map(chr, [*range(0xD800), *range(0xE000, 0x110000)]))))
 
@@ -57,6 +60,28 @@ def test_english(text: str, words: list[str]) -> None:
 )
 def test_words_go_on_at_what_joins_them(text: str, words: list[str]) -> None:
     assert list(tokenizer("english")(text).words) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("代表模型的上层产生了。", ["代表", "模型", "的", "上层", "产生", "了", "。"]),
+        ("異なる文脈における", ["異なる", "文脈", "における"]),
+        ("ภาษาไทยไม่มี", ["ภาษา", "ไทย", "ไม่มี"]),
+        ("She saw 銀行's co-op中文, iPhone15を", ["She", "saw", "銀行", "'s", "co-op", "中文", ",", "iPhone15", "を"]),
+        ("😀中文😀コーヒー 한국어", ["😀", "中文", "😀", "コーヒー", "한국어"]),  # ICU counts UTF-16 units
+    ],
+)
+def test_words_without_spaces_are_icus(text: str, words: list[str]) -> None:
+    pytest.importorskip("icu4py.breakers")
+    assert list(tokenizer("english")(text).words) == words
+
+
+def test_words_without_spaces_are_refused_without_icu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "icu4py.breakers", None)
+    with pytest.raises(ConfigError, match=r"pip install 'ctxexp\[icu\]'.*words\.tokenizer=whitespace"):
+        tokenizer("unicode")("The 銀行 lent.")
+    assert tokenizer("whitespace")("銀行 が").words == ("銀行", "が")
 
 
 def test_lower_changes_the_text_that_models_read() -> None:

@@ -265,7 +265,7 @@ def test_bad_score_files_are_refused_in_a_line(tmp_path: Path) -> None:
     good = scores_csv(tmp_path / "scores.csv")
     with pytest.raises(UnknownName, match=r"no model in scores.csv 'mime'; did you mean 'mine'"):
         score_file_table(good, "mime")
-    with pytest.raises(ConfigError, match=r"no file .*none.csv \(scores=\): expected a CSV with columns model, task"):
+    with pytest.raises(ConfigError, match=r"no file .*none.csv \(scores=\): expected a table with columns model, task"):
         score_file_table(tmp_path / "none.csv", "mine")
     broken = tmp_path / "broken.csv"
     broken.write_text("model,task,layer\nmine,a,0\n")
@@ -278,7 +278,7 @@ def test_bad_score_files_are_refused_in_a_line(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="mine has 0 layers with scores of all its 2 tasks"):
         score_file_table(broken, "mine")
     broken.write_bytes(b"\x1f\x8b\xff\xfe\x00")
-    with pytest.raises(DataError, match="is no CSV that can be read"):
+    with pytest.raises(DataError, match="can't be read to its end"):
         score_file_table(broken, "mine")
 
 

@@ -45,6 +45,8 @@ def huggingface(
             f"dataset.split={split!r}: a part of a split isn't read; expected a split's name, such as train "
             "(dataset.limit=5 takes its first sentences)"
         )
+    if (user_path(path) / split / "state.json").is_file():  # a folder of splits that `datasets` saved
+        path, split = f"{path}/{split}", "train"
     if split != "train" and user_path(path).exists():
         raise ConfigError(
             f"dataset.split={split!r}: the files of {path} have no splits, all of them are read; leave it out "
@@ -72,8 +74,8 @@ class RowStream(TextUnits):
     def __init__(
         self, path: str, source: Mapping[str, str | None], column: str | None, choices: Mapping[str, str]
     ) -> None:
-        super().__init__(Path(path).name, choices)
-        self.path, self.source, self.column = path, source, column
+        super().__init__(Path(path).name, choices, column)
+        self.path, self.split = path, source
         self.parts = range(self.rows().num_shards)
 
     def rows(self) -> IterableDataset:
@@ -90,18 +92,13 @@ class RowStream(TextUnits):
         try:
             if not constants.HF_HUB_OFFLINE:
                 HfApi().dataset_info(self.path, timeout=10)  # else half a minute of retries where no hub answers
-            return load_dataset(self.path, **self.source, streaming=True)
+            return load_dataset(self.path, **self.split, streaming=True)
         except Exception as error:  # a library's, of a file or a network
             raise DataError(
-                f"no data set {self.path!r} ({dict(self.source)}) is here or on the hub: {error_text(error)}"
+                f"no data set {self.path!r} ({dict(self.split)}) is here or on the hub: {error_text(error)}"
             ) from error
 
     def units(self, part: object) -> Iterator[tuple[object, str, object]]:
         assert isinstance(part, int)
-        documents, column = self.choices["documents"], ""
-        rows = self.rows().shard(num_shards=len(self.parts), index=part) if len(self.parts) > 1 else self.rows()
-        for number, row in enumerate(rows):
-            where = f"{self.path}, row {number}"
-            column = column or self.choose_column(row, self.column, where)
-            mark = number if documents in ("row", "none") else row[self.choose_column(row, documents, where)]
-            yield row[column], f"{where}: column {column!r}", mark
+        rows = self.rows()
+        yield from self.table_units(rows.shard(len(self.parts), part) if len(self.parts) > 1 else rows)

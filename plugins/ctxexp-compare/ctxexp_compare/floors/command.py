@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ctxexp.command import Experiment, configured
-from ctxexp.datasets import read_table, text_lines, tokenizer, user_path
+from ctxexp.command import Experiment, configured, registry
+from ctxexp.datasets import read_table, user_path
 from ctxexp.errors import ConfigError, DataError, error_text
 from ctxexp.report import Document, Table, check_absent
 from ctxexp_compare.floors.fit import TAILS
@@ -97,8 +97,8 @@ def floor_of_vectors(file: Path, text: str) -> Floor:
         raise DataError(f"{file}: expected vectors (n, dim) in NumPy's .npy ({error_text(error)})") from None
     if not text:
         return replace(Floor.of_vectors(x, [1] * len(x)), title=file.stem, text=file.name)
-    read = tokenizer("english", lower=False)
-    lengths = [max(1, sum(map(is_word, read(line).words))) for _, line in text_lines(user_path(text)) if line.strip()]
+    sentences = registry().find("dataset", "text").factory(path=text).sentences
+    lengths = [max(1, sum(map(is_word, sentence.words))) for sentence in sentences]
     if len(lengths) != len(x):
         raise DataError(f"{file} has {len(x)} vectors, {text} has {len(lengths)} sentences: expected one of each")
     return replace(Floor.of_vectors(x, lengths), title=file.stem, text=Path(text).name)
@@ -106,13 +106,14 @@ def floor_of_vectors(file: Path, text: str) -> Floor:
 
 def floor_of_pairs(file: Path) -> Floor:
     """The floor of the cosines of a table of pairs, with both lengths where it has them."""
-    names = ["cosine"]
-    _, header = next(iter(text_lines(file)), (0, ""))
-    if "length_a" in header:
-        names += ["length_a", "length_b"]
+    names = ["cosine", "length_a", "length_b"]
     try:
-        cells = np.array([[float(cell) for cell in row] for _, row in read_table(file, names)])
-    except ValueError as error:
+        rows = [row for _, row in read_table(file)]
+        names = names if "length_a" in (rows or [{}])[0] else names[:1]
+        cells = np.array([[float(row[name]) for name in names] for row in rows])
+    except KeyError as error:
+        raise DataError(f"{file}: no column {error}; it has {', '.join(rows[0])}") from None
+    except (TypeError, ValueError) as error:
         raise DataError(f"{file}: expected numbers ({error_text(error)})") from None
     if not len(cells):
         raise DataError(f"{file}: no pairs")

@@ -59,7 +59,7 @@ def layer(
     families: of tasks, drawn anew as one; auto: scores='s column, else by name, else by correlation; none: each alone
     pooling: of sentences, as sentence.pooling=; empty: mean, else mean_words
     twin: auto: the same network with weights drawn anew; none; with scores=, its name in that file
-    scores: a CSV of scores by layer, in place of tasks: columns model, task, layer, score and, if you like, family
+    scores: a table of scores by layer, in place of tasks: columns model, task, layer, score and, if you like, family
     data: the folder of the tasks' data, or one with a folder for each of sts, wic and semcor; null: downloaded
     options: further words for all runs
     bootstrap: resamples of each task's items

@@ -2,107 +2,126 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-from ctxexp.errors import ConfigError, DataError, UnknownName, error_text
+import numpy as np
+
+from ctxexp.datasets import read_table
+from ctxexp.errors import ConfigError, DataError, UnknownName
 from ctxexp_compare.layer_choice.choice import Candidate, ScoreTable
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 COLUMNS = ("model", "task", "layer", "score")
 RELEASED = ("family", "size", "revision", "layer", "task", "split", "subset", "main_score")
 ENGLISH = ("default", "en", "en-en")  # subsets of a multilingual task that count
+Scores = dict[int, dict[str, float]]  # by layer and task
 
 
-def score_file_table(path: Path, model: str, twin: str = "") -> ScoreTable:
-    """The table of a model's scores in a file of scores by layer.
+def score_file_table(source: Any, model: str, twin: str = "") -> ScoreTable:
+    """The table of a model's scores in a table of scores by layer.
 
     Args:
-        path: A CSV (also compressed) with columns model, task, layer, score and, where families of tasks are known,
-            family; or the table made of Skean et al.'s (2025)
-            released MTEB results: family, size, revision, layer, task, split, subset, main_score, of which the test
-            split in English counts and a model is called `family-size`, or `family-size@revision`.
+        source: The path of a table, or one in memory, with columns model, task, layer, score and, where families of
+            tasks are known, family; or the table made of Skean et al.'s (2025) released MTEB results: family, size,
+            revision, layer, task, split, subset, main_score, of which the test split in English counts and a model is
+            called `family-size`, or `family-size@revision`.
         model: The model's name in the table.
         twin: That of its untrained twin; empty: none.
 
     Returns:
-        Scores in points (those of a file whose scores all lie in [-1, 1] times 100), of the tasks and layers that have
+        Scores in points (those of a table whose scores all lie in [-1, 1] times 100), of the tasks and layers that have
         all scores.
 
     Raises:
-        DataError: The file can't be read, lacks a column, or has no layer with scores of all tasks.
+        DataError: The table can't be read, lacks a column, gives a model's layer two scores on a task, or has no layer
+            with scores of all tasks.
         UnknownName: No such model in it.
     """
-    rows = _rows(path)
-    factor = 100.0 if rows["score"].abs().max() <= 1 else 1.0
-    own = _by_layer(rows, model, path)
-    tables = [own] if not twin else [own, _by_layer(rows, twin, path)]
-    shared = [task for task in own.index if all(task in table.index for table in tables)]
-    candidates = [Candidate(int(i), twin=k == 1) for k, table in enumerate(tables) for i in table.columns]
+    if isinstance(source, Path) and not source.is_file():
+        raise ConfigError(f"no file {source} (scores=): expected a table with columns {', '.join(COLUMNS)}")
+    name = source if isinstance(source, Path) else type(source).__name__
+    rows = [*_rows(source)]
+    factor = 100.0 if max((abs(row["score"]) for row in rows), default=0.0) <= 1 else 1.0
+    own = _by_layer(rows, model, name)
+    tables = [own] if not twin else [own, _by_layer(rows, twin, name)]
+    shared = sorted(set.intersection(*(set(next(iter(table.values()))) for table in tables)))
     if not shared:
-        raise DataError(f"{path}: {model} and {twin} have no task in common; expected scores of the same tasks")
-    import pandas as pd
-
-    scores = pd.concat([table.loc[shared] for table in tables], axis=1).to_numpy() * factor
-    left_out = sorted(set(rows.loc[rows["model"] == model, "layer"].astype(int)) - {int(i) for i in own.columns})
+        raise DataError(f"{name}: {model} and {twin} have no task in common; expected scores of the same tasks")
+    candidates = [Candidate(layer, twin=k == 1) for k, table in enumerate(tables) for layer in table]
+    scores = np.array([[by_task[task] for table in tables for by_task in table.values()] for task in shared]) * factor
+    mine = [row for row in rows if row["model"] == model]
+    left_out = sorted({row["layer"] for row in mine} - own.keys())
     notes = [f"layers without scores of all tasks are left out: {', '.join(map(str, left_out))}"] if left_out else []
-    families = _families(rows[rows["model"] == model], shared, path)
-    return ScoreTable(model, tuple(map(str, shared)), tuple(candidates), scores, None, tuple(notes), families)
+    return ScoreTable(
+        model, tuple(shared), tuple(candidates), scores, None, tuple(notes), _families(mine, shared, name)
+    )
 
 
-def _families(rows: pd.DataFrame, tasks: list[str], path: Path) -> tuple[str, ...]:
-    """The family of each task, by a column `family` of the file; empty without one."""
-    if "family" not in rows.columns:
-        return ()
-    by_task = rows.groupby("task")["family"].unique()
-    for task in tasks:
-        if len(by_task[task]) != 1 or not str(by_task[task][0]).strip() or by_task[task][0] != by_task[task][0]:
-            raise DataError(f"{path}: task {task} has the families {list(by_task[task])}; expected one in all its rows")
-    return tuple(str(by_task[task][0]) for task in tasks)
+def _families(rows: Iterable[Mapping[str, Any]], tasks: list[str], name: object) -> tuple[str, ...]:
+    """The family of each task, by a column `family` of the table; empty without one."""
+    by_task: dict[str, set[str]] = {}
+    for row in rows:
+        if "family" in row:
+            by_task.setdefault(row["task"], set()).add(str(row["family"] or "").strip())
+    for task in tasks if by_task else ():
+        if len(by_task[task]) != 1 or "" in by_task[task]:
+            raise DataError(
+                f"{name}: task {task} has the families {sorted(by_task[task])}; expected one in all its rows"
+            )
+    return tuple(family for task in tasks for family in by_task.get(task, ()))
 
 
-def _by_layer(rows: pd.DataFrame, model: str, path: Path) -> pd.DataFrame:
-    """Scores (tasks, layers), several of a task and layer averaged; layers without all tasks left out."""
-    if model not in set(rows["model"]):
-        raise UnknownName(f"model in {path.name}", model, sorted(set(rows["model"])))
-    table = rows[rows["model"] == model].groupby(["task", "layer"])["score"].mean().unstack()
-    table = table.loc[:, table.notna().all()]
-    if table.shape[1] < 2:
+def _by_layer(rows: Iterable[Mapping[str, Any]], model: str, name: object) -> Scores:
+    """A model's scores; layers without all tasks left out."""
+    if model not in (names := {row["model"] for row in rows}):
+        raise UnknownName(f"model in {getattr(name, 'name', name)}", model, sorted(names))
+    scores: Scores = {}
+    for row in rows:
+        if row["model"] == model:
+            scores.setdefault(row["layer"], {})[row["task"]] = row["score"]
+    tasks = {task for by_task in scores.values() for task in by_task}
+    complete = {layer: scores[layer] for layer in sorted(scores) if scores[layer].keys() == tasks}
+    if len(complete) < 2:
         raise DataError(
-            f"{path}: {model} has {table.shape[1]} layers with scores of all its {len(table)} tasks; expected two or "
+            f"{name}: {model} has {len(complete)} layers with scores of all its {len(tasks)} tasks; expected two or "
             "more"
         )
-    return table
+    return complete
 
 
-def _rows(path: Path) -> pd.DataFrame:
-    """The file's rows with the columns of COLUMNS."""
-    import pandas as pd
+def _rows(source: Any) -> Iterator[dict[str, Any]]:
+    """The table's rows with the columns of COLUMNS, each model's layer and task once."""
+    firsts: dict[tuple[object, ...], dict[str, Any]] = {}
+    for where, row in read_table(source):
+        if {*RELEASED} <= row.keys():
+            if row["split"] != "test" or row["subset"] not in ENGLISH:
+                continue
+            revision = "" if row["revision"] in (None, "", "main") else f"@{row['revision']}"
+            row |= {"model": f"{row.pop('family')}-{row['size']}".lower() + revision, "score": row.pop("main_score")}
+        if missing := [name for name in COLUMNS if name not in row]:
+            raise DataError(
+                f"{where}: no column {', '.join(missing)}; expected {', '.join(COLUMNS)}, or {', '.join(RELEASED)}; it "
+                f"has {', '.join(row)}"
+            )
+        for column in COLUMNS[:2]:
+            if not isinstance(row[column], str) or not row[column].strip():
+                raise DataError(f"{where}: {column}={row[column]!r}; expected a name")
+        for column in COLUMNS[2:]:
+            row[column] = _number(row[column], f"{where}: {column}")
+        if row["layer"] % 1 or row["layer"] < 0:
+            raise DataError(f"{where}: layer={row['layer']:g}; expected a whole number from 0, the input layer")
+        row["layer"] = int(row["layer"])
+        if (first := firsts.setdefault(tuple(row[name] for name in COLUMNS[:3]), row)) is not row:
+            raise DataError.of_key(where, COLUMNS[:3], first, row)
+        yield row
 
-    if not path.is_file():
-        raise ConfigError(f"no file {path} (scores=): expected a CSV with columns {', '.join(COLUMNS)}")
+
+def _number(cell: object, where: str) -> float:
     try:
-        rows = pd.read_csv(path, dtype={"model": str, "size": str, "revision": str, "task": str})
-    except Exception as error:  # pandas, the decompressors and the codecs each have their own
-        raise DataError(f"{path} is no CSV that can be read: {error_text(error)} (scores=)") from None
-    if set(RELEASED) <= set(rows.columns):
-        rows = rows[(rows["split"] == "test") & rows["subset"].isin(ENGLISH)].copy()
-        revision = rows["revision"].fillna("main")
-        rows["model"] = (rows["family"] + "-" + rows["size"]).str.lower()
-        rows["model"] = rows["model"].where(revision == "main", rows["model"] + "@" + revision)
-        rows = rows.drop(columns="family").rename(columns={"main_score": "score"})
-    if missing := [name for name in COLUMNS if name not in rows.columns]:
-        raise DataError(
-            f"{path}: no column {', '.join(missing)}; expected {', '.join(COLUMNS)}, or {', '.join(RELEASED)}"
-        )
-    for column in ("layer", "score"):
-        numbers = pd.to_numeric(rows[column], errors="coerce")
-        if (broken := numbers.isna() | numbers.abs().eq(float("inf"))).any():
-            line = int(broken.to_numpy().argmax()) + 2
-            raise DataError(f"{path}, line {line}: {column}={rows[column].iloc[line - 2]!r}; expected a finite number")
-        rows = rows.assign(**{column: numbers})
-    if rows.empty or (rows["layer"] % 1 != 0).any() or (rows["layer"] < 0).any():
-        raise DataError(f"{path}: expected rows with layers from 0, the input layer, counted in whole numbers")
-    return rows
+        if math.isfinite(number := float(cell)):  # type: ignore[arg-type]
+            return number
+    except (TypeError, ValueError):
+        pass
+    raise DataError(f"{where}={cell!r}; expected a finite number")
