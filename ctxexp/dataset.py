@@ -130,7 +130,7 @@ class Corpus:
             are resampled together, and aren't drawn together as unrelated.
         tags: Other annotation of words by kind (`lemma`, `pos`, `period` ...).
         bound: The occurrences that are measured of a corpus with bounded contexts; None: every word.
-        source: What it was read from, for a run's first line: columns, rows, how many are left out; empty: not said.
+        origin: What it was read from, for a run's first line: columns, rows, how many are left out; empty: not said.
         left_out: The number of rows that have no text.
 
     Example:
@@ -147,7 +147,7 @@ class Corpus:
     documents: tuple[int, ...] | None = None
     tags: dict[str, Tags] = field(default_factory=dict)
     bound: CorpusBound | None = None  # None: every word is measured
-    source: str = field(default="", compare=False)
+    origin: str = field(default="", compare=False)
     left_out: int = field(default=0, compare=False)
 
     @classmethod
@@ -206,7 +206,7 @@ class Corpus:
     @cached_property
     def content(self) -> str:
         """Hex digest (32 digits) of all that measures read: sentences, gold pairs, senses, whatever else it holds."""
-        others = ("name", "sentences", "choices", "source", "left_out")
+        others = ("name", "sentences", "choices", "origin", "left_out")
         values = {f.name: vars(self)[f.name] for f in fields(self) if f.name not in others}
         source_digest = "" if self.unbounded is self else self.unbounded.content
         return digest(f"{self.fingerprint} {values}{source_digest}".encode())
@@ -216,7 +216,7 @@ class TextStream(ABC):
     """Text that is read part by part whenever it is needed, and never held in memory as a whole: a data set gives one
     in place of a Corpus where that may not fit. Other processes read it too, so it can be pickled.
 
-    `parts` are small, and are read in any order; a document lies in one part. `choices` and `source` are those of a
+    `parts` are small, and are read in any order; a document lies in one part. `choices` and `origin` are those of a
     Corpus.
 
     Example:
@@ -233,7 +233,11 @@ class TextStream(ABC):
     name: str
     choices: Mapping[str, str]
     parts: Sequence[object]
-    source: str = ""
+
+    @property
+    def origin(self) -> str:
+        """What is read, for a run's first line; empty: not said."""
+        return ""
 
     @abstractmethod
     def texts(self, part: object) -> Iterator[tuple[int | None, str | Sentence]]:

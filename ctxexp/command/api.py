@@ -350,7 +350,7 @@ def corpus_of(model: str | Encoder, text: Text | None, words: WordOptions, colum
     if isinstance(text, Corpus):
         return text
     table = TextTable(text, {"tokenizer": words.tokenizer, "lower": str(words.lower).lower()}, column)
-    corpus = replace(table.corpus(), source=table.source, left_out=table.n_left_out)
+    corpus = replace(table.corpus(), origin=table.origin, left_out=table.n_left_out)
     sentences = corpus.sentences
     if sentences and all(len(one.text) < 200 and Path(one.text).is_file() for one in sentences):
         raise ConfigError(f"text: a list of files; give one, {sentences[0].text!r}, or the folder that they lie in")

@@ -145,8 +145,8 @@ class Experiment:
                 message = f"streams a text: {why} all of it in memory, dataset.stream=false"
                 raise ConfigError(f"dataset {part.name!r} {message}")
         first = next(iter(text.sentences if isinstance(text, Corpus) else text.corpus(1).sentences), None)
-        source = text.source or (f"{len(text.sentences):,} sentences" if isinstance(text, Corpus) else "streamed")
-        said = f"{text.name}: {source}; the first: {line(first.text, 60) if first else 'none'}"
+        origin = text.origin or (f"{len(text.sentences):,} sentences" if isinstance(text, Corpus) else "streamed")
+        said = f"{text.name}: {origin}; the first: {line(first.text, 60) if first else 'none'}"
         self.progress.note(said, is_warning=isinstance(text, Corpus) and text.left_out > 0)
         if isinstance(text, Corpus):
             text = self._change(deduplicate(text) if words.deduplicate else text)

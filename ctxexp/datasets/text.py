@@ -154,10 +154,10 @@ class TextUnits(TextStream):
         corpus = self.corpus(limit)
         if not corpus.sentences:
             raise DataError(f"{self.name} has no sentence: expected UTF-8 text, a sentence a line, or a table of texts")
-        return replace(corpus, source=self.source, left_out=self.n_left_out)
+        return replace(corpus, origin=self.origin, left_out=self.n_left_out)
 
     @property
-    def source(self) -> str:
+    def origin(self) -> str:
         """What has been read so far: columns, rows, and how many of them have no text and are left out."""
         columns = [f"column {name!r}" for name in self.columns]
         rows = [f"{self.n_rows:,} rows" + (f", {self.n_left_out:,} without text left out" if self.n_left_out else "")]

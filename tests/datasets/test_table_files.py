@@ -88,9 +88,9 @@ def drawn(rng: random.Random, kind: str) -> str:
     return file.getvalue()
 
 
-def read(path: Path, source: str = "", **choices: Any) -> list[str]:
+def read(path: Path, origin: str = "", **choices: Any) -> list[str]:
     corpus = text(path=str(path), tokenizer="whitespace", **choices)
-    assert source in corpus.source
+    assert origin in corpus.origin
     assert isinstance(corpus, Corpus)
     return [sentence.text for sentence in corpus.sentences]
 
@@ -196,8 +196,8 @@ def test_a_folder_is_read_by_kind_and_says_what_it_leaves(tmp_path: Path) -> Non
         file.parent.mkdir(exist_ok=True)
         data = f"text\n{name}\n".encode()
         file.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-    source = "2 files, 3 are not read: .csv, README.md, settings.json, column 'text', 2 rows"
-    assert read(tmp_path, source) == ["b.csv", "sub/a.csv.gz"]
+    origin = "2 files, 3 are not read: .csv, README.md, settings.json, column 'text', 2 rows"
+    assert read(tmp_path, origin) == ["b.csv", "sub/a.csv.gz"]
     (tmp_path / "c.txt").write_text("a")
     with pytest.raises(DataError, match=r"files of several kinds \(\.csv, \.txt\)"):
         read(tmp_path)
