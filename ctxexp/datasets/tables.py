@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any, overload
+from typing import IO, Any
 
 from ctxexp.dataset import Sentence
 from ctxexp.datasets.reading import UNREADABLE, open_bytes, suffix_of, text_lines
@@ -65,14 +65,6 @@ class Table:
         )
 
 
-@overload
-def read_table(
-    source: object, columns: Sequence[Column], quotes: str | None = None, kind: str = ""
-) -> Iterator[Row]: ...
-@overload
-def read_table(
-    source: object, columns: None = None, quotes: str | None = None, kind: str = ""
-) -> Iterator[tuple[str, dict[str, Any]]]: ...
 def read_table(
     source: object, columns: Sequence[Column] | None = None, quotes: str | None = None, kind: str = ""
 ) -> Iterator[tuple[str, Any]]:

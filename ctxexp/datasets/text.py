@@ -30,7 +30,7 @@ from ctxexp.datasets.reading import (
     suffix_of,
     text_lines,
 )
-from ctxexp.datasets.tables import Table, open_table, read_table, text_of
+from ctxexp.datasets.tables import open_table, read_table, text_of
 from ctxexp.datasets.words import tokenizer as make_tokenizer
 from ctxexp.errors import ConfigError, DataError, near, short
 from ctxexp.files import user_path
@@ -371,8 +371,12 @@ def _read(file: Path) -> Iterator[str]:
     if suffix_of(file) != ".tsv" and not all({*names} & {*head} for names in FIELDS):
         yield from (line.strip() for line in lines)
         return
-    table = Table(f"{file} (of a sentence a line: .txt)", head, lambda _: iter(()))
-    columns = [head.index(table.column(names)) for names in FIELDS]
+    columns = [head.index(name) for names in FIELDS for name in names if name in head][:2]
+    if len(columns) < 2:
+        raise DataError(
+            f"{file}: no columns sentence1 and sentence2 (or premise and hypothesis); rename it to .txt if it holds a "
+            "sentence a line"
+        )
     for number, line in enumerate(lines[1:], start=2):
         cells = line.split("\t")  # of which a row may have more or fewer than the header, in labels
         if not line.strip():
