@@ -55,7 +55,7 @@ FIRST = {  # a few mutants of each
     "measuring": "ctxexp.measuring.rows.*",
     "groups": "ctxexp.groups.*Block*",
     "occurrences": "ctxexp.occurrences.x_units_of*",
-    "metrics": "ctxexp.metrics.contextuality.*WordNorm*",
+    "metrics": "ctxexp.metrics.similarity.*WordNorm*",
     "baselines": "ctxexp.baselines.*",
 }
 COPY = ("ctxexp", "conf", "tests", "docs", "plugins", "benchmarks", "pyproject.toml")

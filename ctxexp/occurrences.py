@@ -4,10 +4,10 @@ sentence's words, everything. Metrics, transforms, controls and baselines read t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -229,6 +229,8 @@ class Occurrences:
             return Groups(rows.tolist(), np.arange(len(rows) + 1), rows)
         if kind == "corpus":
             return Groups(["corpus"], np.array([0, len(rows)]), np.sort(rows))
+        if kind == "text":
+            return Groups(["text"], np.array([0, len(self.rows)]), self.rows)
         raise MetricError(f"no groups of kind {kind!r} in a corpus; expected word, sentence, sense, occurrence, corpus")
 
 
@@ -258,6 +260,62 @@ class Text:
     occurrences: Occurrences
     encoder: Encoder
     derived: dict[Hashable, object] = field(default_factory=dict)
+
+    @cached_property
+    def positions(self) -> np.ndarray:
+        """(n_rows,) the number of each row's word in its sentence; -1 where units aren't words."""
+        positions: np.ndarray | None = getattr(self.store, "positions", None)
+        return self.occurrences.places if positions is None else np.asarray(positions, np.int64)
+
+    @cached_property
+    def sentence_of_row(self) -> np.ndarray:
+        """(n_rows,) the sentence of the corpus where each row first stands."""
+        return np.repeat(self._first_of_stored, np.diff(np.asarray(self.store.offsets)))
+
+    @cached_property
+    def tokens(self) -> np.ndarray:
+        """(n_rows, 2) the place of each row's first token among those that the model reads with it, and its number of
+        tokens.
+
+        The encoder knows them for its units; where a store holds only some units (a bounded corpus), rows are matched
+        by their words. Where neither works, each word counts as a token: a table of word vectors has no tokens.
+        """
+        words = np.where(self.positions < 0, self.occurrences.places, self.positions)
+        return self._of_units(self.encoder.token_spans, np.stack([words, np.ones(len(words), np.int64)], axis=1))
+
+    @cached_property
+    def pieces(self) -> np.ndarray:
+        """(n_rows,) objects, equal for rows of the same pieces of the model's tokenizer; the spelling where the
+        encoder's units aren't the store's."""
+        spelling = np.asarray(self.store.vocabulary, object)[np.asarray(self.store.unit_codes)]
+        return self._of_units(self.encoder.unit_keys, spelling)
+
+    @cached_property
+    def _first_of_stored(self) -> np.ndarray:
+        """(n_stored,) the sentence of the corpus where each stored one first stands."""
+        stored_of = np.asarray(self.store.stored_of)
+        first = np.zeros(len(self.store.offsets) - 1, np.int64)
+        first[stored_of[::-1]] = np.arange(len(stored_of))[::-1]
+        return first
+
+    def _of_units(self, values_of: Callable[[list[Sentence]], Iterable[Any]], default: np.ndarray) -> np.ndarray:
+        """(n_rows,) the encoder's value of the unit that each row is; the default where its units aren't the
+        store's."""
+        offsets, at = np.asarray(self.store.offsets), self.positions
+        sentences = [self.corpus.sentences[i] for i in self._first_of_stored.tolist()]
+        result = default.copy()
+        for sentence, units, a, b in zip(
+            sentences, values_of(sentences), offsets[:-1].tolist(), offsets[1:].tolist(), strict=True
+        ):
+            if len(units) == b - a:
+                mine: Iterable[Any] = units
+            elif len(units) == len(sentence) and (at[a:b] >= 0).all():
+                mine = [units[i] for i in at[a:b].tolist()]
+            else:
+                continue
+            for row, value in enumerate(mine, start=a):
+                result[row] = value
+        return result
 
 
 def _text_counts(corpus: Corpus, forms: Sequence[str], counts: np.ndarray, total: int) -> tuple[Mapping[str, int], int]:

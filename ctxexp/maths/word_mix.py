@@ -41,6 +41,13 @@ class CountInfluence(NamedTuple):
     of_total: float  # by that of all words together
 
 
+class BandInfluence(NamedTuple):
+    """The same of a quantity of each band."""
+
+    of_word: np.ndarray  # (bands, words)
+    of_total: np.ndarray  # (bands,)
+
+
 @dataclass(frozen=True, kw_only=True)
 class WordMix:
     """The weights of words in a mean over them.
@@ -111,15 +118,25 @@ class MixedWords:
         if self.mix.weights == "occurrences":
             occurrences: np.ndarray = np.where(defined, self.counts, 0.0)
             return occurrences / max(occurrences.sum(), 1.0)
+        return self.by_band(defined).mean(axis=0) if self.is_banded else None
+
+    def by_band(self, defined: np.ndarray) -> np.ndarray:
+        """(bands, words): the weights in the mean of each filled band; one row where bands don't weigh."""
         if not self.is_banded:
-            return None
+            every = self.weights(defined)
+            return (defined / max(defined.sum(), 1) if every is None else every)[None]
         p = self._posterior
         share = p.share * defined
         total = _divisor(share)
         deviation = p.mean - (share @ p.mean / total[:, 0])[:, None]
         gap = (p.inside * defined).sum(axis=1) - share @ p.mean
         spread = _divisor(share * deviation**2)
-        return ((share + share * deviation * gap[:, None] / spread) / total).mean(axis=0)
+        return (share + share * deviation * gap[:, None] / spread) / total
+
+    def shares(self, defined: np.ndarray) -> np.ndarray:
+        """(bands, words): the probability that a word's frequency lies in each filled band; one row where bands don't
+        weigh, its weight."""
+        return self._posterior.share * defined if self.is_banded else self.by_band(defined)
 
     def count_influence(self, scores: np.ndarray) -> CountInfluence:
         """The derivatives of the mean of scores (words,), NaN where undefined, by the counts that the weights depend
@@ -132,24 +149,37 @@ class MixedWords:
             return CountInfluence(np.where(defined, s - mean, 0.0) / total, 0.0)
         if not self.is_banded:
             return CountInfluence(np.zeros(len(s)), 0.0)
-        of_word = self._derivative(defined, s, self._by_count)
-        return CountInfluence(of_word, float(self._derivative(defined, s, self._by_total).sum()))
+        change = self.band_influence(defined, s)
+        return CountInfluence(change.of_word.mean(axis=0), float(change.of_total.mean()))
+
+    def band_influence(
+        self, defined: np.ndarray, of_weights: np.ndarray, of_shares: float | np.ndarray = 0.0
+    ) -> BandInfluence:
+        """The derivatives of a quantity of each band by counts, given those by the words' weights (`by_band`) and
+        `shares` there, each (words,) or (bands, words)."""
+        if not self.is_banded:
+            return BandInfluence(np.zeros((1, len(defined))), np.zeros(1))
+        of_word, of_total = (
+            self._derivative(defined, of_weights, change) + change.share * defined * of_shares
+            for change in (self._by_count, self._by_total)
+        )
+        return BandInfluence(of_word, of_total.sum(axis=1))
 
     def _derivative(self, defined: np.ndarray, s: np.ndarray, change: _Posterior) -> np.ndarray:
-        """(words,): that of the mean where each word's posterior changes so; the mean of band b is
+        """(bands, words): that of each band's mean where each word's posterior changes so; the mean of band b is
         mean(s) + slope * gap, with share as weights."""
         p = self._posterior
         share, d_share, d_inside = p.share * defined, change.share * defined, change.inside * defined
         total = _divisor(share)
-        centre, level = (share @ p.mean)[:, None] / total, (share @ s)[:, None] / total
+        centre, level = (share @ p.mean)[:, None] / total, (share * s).sum(axis=1, keepdims=True) / total
         deviation = p.mean - centre
         spread = _divisor(share * deviation**2)
-        slope = ((share * deviation) @ s)[:, None] / spread
+        slope = (share * deviation * s).sum(axis=1, keepdims=True) / spread
         gap = ((p.inside * defined).sum(axis=1) - share @ p.mean)[:, None] / total
         rest = s - level - slope * deviation
         of_mean = d_share * (s - level - slope * gap) + slope * (d_inside - d_share * p.mean - share * change.mean)
         of_slope = (d_share * deviation + share * change.mean) * rest - share * deviation * slope * change.mean
-        return (of_mean / total + gap * of_slope / spread).mean(axis=0)
+        return of_mean / total + gap * of_slope / spread
 
     @cached_property
     def _posterior(self) -> _Posterior:

@@ -107,6 +107,7 @@ class _Pass:
         reader = self.rows.at(place)
         instances = {label: build(label, factory) for label, factory in self.metrics.items()}
         for label, instance in instances.items():
+            instance.resampling = np.random.default_rng([self.seed, Stream.PAIRS]), self.bootstrap
             reader.call_metric(label, instance, "bind_text()", partial(self.rows.bind_text, instance))
             if (mixed := self.collected[label].mixed) is not None and isinstance(instance, GroupMean):
                 instance._set_weights(mixed.weights)
@@ -166,7 +167,6 @@ class _Pass:
 
     def _compute(self, reader: Reader, label: str, metric: Metric) -> dict[str, float | Estimate]:
         """The metric's statistics at a place; its other outputs are written."""
-        metric.resampling = np.random.default_rng([self.seed, Stream.PAIRS]), self.bootstrap
         values = reader.call_metric(label, metric, "compute()", metric.compute)
         place = reader.place
         for name, output in reader.call_metric(label, metric, "outputs()", metric.outputs).items():

@@ -151,7 +151,7 @@ class WordRows(Rows):
     """
 
     stage: ClassVar[tuple[str, str]] = ("measuring", "layers")
-    kinds = (("word",), ("sense",), ("sentence", "occurrence"), ("corpus",), ("sample",))
+    kinds = (("word",), ("sense",), ("sentence", "occurrence"), ("corpus",), ("text",), ("sample",))
     threads: ClassVar[int | None] = 1  # products here are small: a second thread costs more than it brings
 
     def __init__(

@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 
 RUN = "run"  # among a metric's baselines, that of the run's `baseline=`
 
-Over = Literal["occurrence", "word", "sense", "sentence", "pair", "sample", "corpus"]
+Over = Literal["occurrence", "word", "sense", "sentence", "pair", "sample", "corpus", "text"]
 """Which rows form a group: one row by itself; a word's rows; a word's rows that have a sense label; a sentence's rows;
-the sentence vectors of a sub-set of gold pairs; a random group of the baseline; all rows."""
+the sentence vectors of a sub-set of gold pairs; a random group of the baseline; all rows of the sentences; all rows, of
+bounded words too, each once."""
 
 
 class GroupScores(NamedTuple):
@@ -144,7 +145,7 @@ class Metric(ABC):
             that depends on the number of rows, even for noise, needs random groups of each group's own size
             (`size_matched`).
         resampling: The source of bootstrap resamples of a metric with intervals of its own, and how many there are (0:
-            intervals are NaN). It is set before `compute`, in the same state in every layer.
+            intervals are NaN). It is set before the first group, in the same state in every layer.
 
     Example:
         >>> class Rows(Metric):

@@ -1,321 +1,196 @@
-"""The measures of contextuality: how alike a word's vectors are across its contexts, the words of a sentence to their
-mean and unrelated occurrences to each other, how well one static vector could stand for a word, and how long vectors
-are.
-"""
+"""The front number: how contextual words are in a layer, and what its variants say."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from itertools import chain, pairwise
 
 import numpy as np
 
-from ctxexp.files import write_csv
+from ctxexp.errors import MetricError
 from ctxexp.groups import Block, Group
-from ctxexp.maths import resampling
-from ctxexp.maths.geometry import (
-    BINS,
-    Definition,
-    PreparedRows,
-    explained_variance,
-    histogram,
-    mean_cosine,
-    mean_cosine_to_mean,
-    takes_prepared,
-)
-from ctxexp.maths.statistics import summary
-from ctxexp.maths.sums import Batch, SumForm, Sums, mean_and_spread
-from ctxexp.metrics import RUN, GroupMean, Metric, Output, Reading
+from ctxexp.maths.contextuality import Comparison, Uses, strata
+from ctxexp.maths.loudness import Space, scaled_by_dimension
+from ctxexp.maths.resampling import Curve, Resamples
+from ctxexp.metrics import Estimate, Metric, Reading
+from ctxexp.occurrences import Text
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
-DEFINITIONS = {
-    "uncentred": "uncentred, as printed: share of the first squared singular value (Definition 3)",
-    "centred": "centred: share of the first principal component",
-    "released": "as released: variance along the first uncentred direction over that about the mean",
-}
-MAX_OCCURRENCES = 2000  # at most, whose pairs are listed one by one
-FILE = "cosine_histogram.csv"
+CUTS = {"no_cut": 1.0, "cut_10": 0.1, "cut_3": 0.03}  # of the variance that a direction may hold
+VARIANTS = (*CUTS, "by_dimension", "all_places", "no_first", "no_near_duplicates")
+ALIKE = 0.5  # of the shorter sentence's runs of three words, from which two sentences are near-duplicates
+MANY = 100  # sentences that a run of three words may stand in to tell them
 
 
-class SelfSimilarity(GroupMean):
-    """Mean over words of the mean cosine between a word's occurrences, in [-1, 1] (Ethayarajh 2019, Definition 1).
+class Contextuality(Metric):
+    """How unlike two uses of a word are: 0 where context changes nothing, 1 where they are as unlike as two different
+    words of like frequency. It may exceed 1.
 
-    1: the contexts change nothing. The chance level is the mean cosine of unrelated occurrences. Exact over all
-    pairs; the released code samples at most 1,000 pairs per word. `sample`: so many random words only.
+    Rows are taken about the layer's mean, directions that hold more than 5% of the variance are scaled down to that,
+    and rows are brought to norm 1. Distance is 1 - cosine. Two uses of a form (one spelling, the same pieces) at like
+    places (0 to 15 singly, then four strata an octave) in different documents are compared, unless they stand between
+    the same two words. What different words say of how two places differ is taken off their distance; the mean over
+    pairs is divided by the mean distance of different words at these places. Forms weigh in each band of frequency as
+    the run's mix says, strata by the occurrences there; the value is the mean over the bands.
+
+    Beside it stand its variants, `lowest` to `highest`: other cuts (`no_cut`, `cut_10`, `cut_3`), each dimension at the
+    same scale (`by_dimension`), uses at any two places (`all_places`), without the first words of sentences
+    (`no_first`) and, where there are any, without near-duplicates of sentences (`no_near_duplicates`). `loudest` is the
+    share of the variance that one direction holds before the cut. Noise can't be told from context.
     """
 
-    over = "word"
-    title = "Self-similarity of words"
+    over = "text"
+    title = "Contextuality"
     reading = Reading(
-        unit="cosine",
+        unit="0: context changes nothing, 1: as unlike as another word",
         subject="words",
-        lower="more context-specific",
-        higher="less context-specific",
-        maximum=1.0,
-        extremes=("most_self_similar", "least_self_similar"),
+        lower="less contextual",
+        higher="more contextual",
+        main="raw",
     )
-    definition = "mean cosine over all pairs of a word's occurrences (Definition 1)"
-    invariances = frozenset({"rotation", "scale", "row_scale", "permutation"})
-    _cosine_statistic: ClassVar[str] = "baseline"
-
-    @takes_prepared
-    def score(self, x: np.ndarray | PreparedRows) -> np.ndarray:
-        return mean_cosine(x)
-
-    @takes_prepared
-    def influence(self, x: np.ndarray | PreparedRows) -> np.ndarray:
-        return resampling.mean_cosine_influence(x)
-
-    def sum_form(self) -> SumForm:
-        return WordCosines()
-
-
-class WordCosines(SumForm):
-    """From the sum of each word's normalized rows, s: (|s|^2 - n) / (n^2 - n)."""
-
-    def word_addends(self, batch: Batch) -> Mapping[str, Tensor]:
-        return {"normalized": batch.normalized}
-
-    def scores(self, sums: Sums) -> np.ndarray:
-        return np.clip(self._means(sums), -1.0, 1.0)  # clip keeps NaN
-
-    def influence(self, part: Sums, total: Sums) -> np.ndarray:
-        """The sum of `mean_cosine_influence` over the part's rows of each word; NaN below 3 rows, as there."""
-        n, along = total.n.astype(np.float64), np.vecdot(part.by_word["normalized"], total.by_word["normalized"])
-        with np.errstate(invalid="ignore", divide="ignore"):
-            influence = (along - part.n) / (n - 1) - part.n * self._means(total)
-            return np.where(n > 2, influence * (2 / (n - 2)) * np.sqrt((n - 1) / n), np.nan)
-
-    def _means(self, sums: Sums) -> np.ndarray:
-        n, s = sums.n.astype(np.float64), sums.by_word["normalized"]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(n > 1, (np.vecdot(s, s) - n) / (n * n - n), np.nan)
-
-
-class IntraSentenceSimilarity(GroupMean):
-    """Mean over sentences of the mean cosine of their words to the sentence's mean vector (Ethayarajh 2019,
-    Definition 2).
-
-    The chance level is, as in the paper, the mean cosine of unrelated occurrences, although the measure itself grows
-    as the sentence gets shorter: for unit vectors it is sqrt((1 + (n - 1) c) / n), c the mean cosine within the
-    sentence. Size-matched random groups, as a second one of the `baselines`, remove this. `sample`: so many random
-    sentences only (the paper: 500). `unit_norm`: scale words to norm 1 before taking the mean, so that a few long
-    vectors don't rule it.
-    """
-
-    over = "sentence"
-    title = "Intra-sentence similarity"
-    reading = Reading(
-        unit="cosine", subject="the words of a sentence", lower="less alike", higher="more alike", maximum=1.0
-    )
-    _cosine_statistic: ClassVar[str] = "baseline"
-
-    def __init__(
-        self, *, sample: int | None = None, unit_norm: bool = False, baselines: Sequence[str] = (RUN,)
-    ) -> None:
-        super().__init__(sample=sample, baselines=baselines)
-        self.unit_norm = unit_norm
-        self.invariances = frozenset({"rotation", "scale", "permutation"} | ({"row_scale"} if unit_norm else set()))
-        self.variant = "unit_norm" if unit_norm else ""
-        words = "its words scaled to norm 1" if unit_norm else "its words"
-        self.definition = f"mean cosine of a sentence's words to the mean of {words} (Definition 2)"
-
-    @takes_prepared
-    def score(self, x: np.ndarray | PreparedRows) -> np.ndarray:
-        return mean_cosine_to_mean(x, unit_norm=self.unit_norm)
-
-    def baseline_value(self, x: np.ndarray) -> float:
-        return float(mean_cosine(x))
-
-    @takes_prepared
-    def influence(self, x: np.ndarray | PreparedRows) -> np.ndarray:
-        return resampling.mean_cosine_to_mean_influence(x, unit_norm=self.unit_norm)
-
-    def _baseline_influence(self, x: np.ndarray) -> np.ndarray:
-        return resampling.mean_cosine_influence(x)
-
-    def sum_form(self) -> SumForm:
-        return SentenceScores(unit_norm=self.unit_norm)
-
-
-class SentenceScores(SumForm):
-    """From the scores of whole sentences, which a batch holds: their number, their sum, that of their squares."""
-
-    def __init__(self, *, unit_norm: bool) -> None:
-        self.unit_norm, self.name = unit_norm, f"intra-sentence{' unit norm' if unit_norm else ''}"
-
-    def addends(self, batch: Batch) -> Mapping[str, Tensor]:
-        n, total = batch.lengths, batch.normalized_sums
-        mean = total if self.unit_norm else batch.sentence_sums
-        length = mean.square().sum(1).sqrt()
-        score = ((mean * total).sum(1) / (n * length)).clamp(-1.0, 1.0)
-        scale = n if self.unit_norm else (n * batch.by_sentence(batch.norms.square())).sqrt()
-        above_rounding = length > 16 * float(np.finfo(np.float32).eps) * scale  # as in the stored form
-        is_defined = (n > 1) & above_rounding & score.isfinite()
-        score = score.where(is_defined, 0.0)
-        counts = {" n": is_defined.sum(), " undefined": (~is_defined).sum()}
-        sums = {"": score.sum(), " squared": score.square().sum(), **counts}
-        return {f"{self.name}{name}": value.to(n.dtype) for name, value in sums.items()}
-
-    def statistics(self, sums: Sums) -> dict[str, float]:
-        n, total, squares, undefined = self._read(sums)
-        return {**mean_and_spread(n, total, squares), "undefined": undefined}
-
-    def influence(self, part: Sums, total: Sums) -> float:
-        (n, score_sum, *_), (part_n, part_sum, *_) = self._read(total), self._read(part)
-        return (part_sum - part_n * score_sum / n) / n if n else float("nan")
-
-    def _read(self, sums: Sums) -> tuple[float, ...]:
-        """Sentences with a score, the sum of the scores, that of their squares, sentences without one."""
-        return tuple(float(sums.overall[f"{self.name}{name}"]) for name in (" n", "", " squared", " undefined"))
-
-
-class MaxExplainableVariance(GroupMean):
-    """Mean over words of the share of variance that one direction explains, in [0, 1] (Ethayarajh 2019, Definition 3).
-
-    `definition`: uncentred (as printed), centred (PCA) or released (what the published code computed); word and
-    chance level always by the same one. The share falls with the number of rows even for noise: at 768 dimensions .22
-    at 5 rows, .005 at 1,000. So `baselines=[size_matched]`, the default, is the same score on random groups of the
-    word's own size. `[run]` is the paper's way, the score on the rows of the run's `baseline=` (1,000), with which
-    noise has an adjusted share of .22 at 5 rows; `[run,size_matched]` has the other one beside it. `sample`: so
-    many random words only.
-    """
-
-    over = "word"
-    title = "Maximum explainable variance"
-    reading = Reading(
-        unit="share",
-        subject="words",
-        lower="harder to replace by one vector each",
-        higher="easier to replace by one vector each",
-        line=0.05,  # "on average, less than 5% of the variance" (Section 4.3)
-        maximum=1.0,
-    )
-
-    def __init__(
-        self,
-        *,
-        definition: Definition = "uncentred",
-        baselines: Sequence[str] = ("size_matched",),
-        sample: int | None = None,
-    ) -> None:
-        super().__init__(sample=sample, baselines=baselines)
-        self._of: Definition = definition
-        self.variant = "" if definition == "uncentred" else definition
-        shift = {"shift"} if definition == "centred" else set()
-        self.invariances = frozenset({"rotation", "scale", "permutation"} | shift)
-        self.definition = DEFINITIONS[definition]
-
-    @takes_prepared
-    def score(self, x: np.ndarray | PreparedRows) -> np.ndarray:
-        return explained_variance(x, definition=self._of)
-
-    @takes_prepared
-    def influence(self, x: np.ndarray | PreparedRows) -> np.ndarray:
-        return resampling.explained_variance_influence(x, definition=self._of)
-
-
-class Anisotropy(Metric):
-    """Mean cosine over all pairs of the baseline's random occurrences, in [-1, 1]; 0 for directions spread evenly.
-
-    The baseline decides whether it is computed from a random sample or, in closed form, over all pairs of occurrences
-    of different sentences; the interval is over the corpus's documents or sentences. `positive_pairs` is the share of
-    the sample's pairs with a cosine above 0, in [0, 1] (in the histograms that Liang et al. 2021 plot, hardly any is
-    below); of more than 2,000 occurrences, 2,000 evenly spaced ones are paired. The histogram of their cosines, with
-    one column per layer, is saved as cosine_histogram.csv.
-    """
-
-    over = "sample"
-    title = "Anisotropy"
-    reading = Reading(
-        unit="cosine", subject="unrelated words", lower="less alike", higher="more alike", main="mean_cosine"
-    )
-    _cosine_statistic: ClassVar[str] = "mean_cosine"
-    definition = "mean cosine over all pairs of random occurrences"
-    invariances = frozenset({"rotation", "scale", "row_scale", "permutation"})
+    definition = "how unlike two uses of a word are, over how unlike two different words of like frequency are"
+    invariances = frozenset({"rotation", "scale", "shift"})
 
     def __init__(self) -> None:
-        self._value, self._n = math.nan, 0
-        self._histogram = np.zeros(BINS, np.int64)
-        self._positive = math.nan
+        self._text: Text | None = None
+        self._statistics: dict[str, float | Estimate] = {"raw": float("nan")}
+
+    def bind_text(self, text: Text) -> None:
+        self._text = text
 
     def update(self, group: Group) -> None:
-        if group.key != 0:
-            return  # 0 is the sample itself, the others are redraws
-        x = group.x
-        self._value, self._n = self.baseline_value(x), len(x)
-        if len(x) > MAX_OCCURRENCES:
-            x = x[np.linspace(0, len(x) - 1, MAX_OCCURRENCES).round().astype(int)]
-        self._histogram, self._positive = histogram(x)
-
-    def compute(self) -> dict[str, float]:
-        """mean_cosine and positive_pairs of the sample, n occurrences."""
-        return {"mean_cosine": self._value, "positive_pairs": self._positive, "n": float(self._n)}
-
-    def baseline_value(self, x: np.ndarray) -> float:
-        return float(mean_cosine(x))
-
-    def outputs(self) -> dict[str, Histogram]:
-        return {"cosine_histogram": Histogram(self._histogram)}
-
-    def sum_form(self) -> SumForm:
-        return SumForm()
-
-
-@dataclass(frozen=True)
-class Histogram(Output):
-    """How many pairs of a layer have a cosine in each bin."""
-
-    counts: np.ndarray  # (BINS,) int64
-
-    def write_together(self, by_place: Mapping[str, Histogram], folder: Path, *, n_layers: int, title: str) -> None:
-        """Write one table of all layers: each bin's lower and upper edge, and the number of pairs of each layer."""
-        import pandas as pd
-
-        edges = (2 * np.arange(BINS + 1) - BINS) / BINS
-        columns = {place: by_place[place].counts.tolist() for place in sorted(by_place)}
-        table = pd.DataFrame({"from": edges[:-1], "to": edges[1:], **columns})
-        write_csv(table, folder / FILE)
-
-
-class WordNorm(Metric):
-    """Mean, median and spread over occurrences of the vectors' Euclidean norm, >= 0. It has no chance level."""
-
-    over = "occurrence"
-    title = "Length of word vectors"
-    reading = Reading(unit="l2 norm", subject="word vectors", lower="shorter", higher="longer")
-    definition = "mean Euclidean norm of an occurrence's vector"
-    invariances = frozenset({"rotation", "permutation"})
-
-    def __init__(self) -> None:
-        self._norms: list[np.ndarray] = []
-
-    def update(self, group: Group) -> None:
-        self.update_block(Block.of(group))
+        raise MetricError("contextuality: rows alone don't say which words they are; measure a corpus")
 
     def update_block(self, block: Block) -> None:
-        self._norms.append(block.prepared_rows.norms.ravel())
+        if self._text is None or block.rows is None:
+            return super().update_block(block)
+        if "contextuality" not in self._text.derived:
+            self._text.derived["contextuality"] = Design(self._text)
+        design: Design = self._text.derived["contextuality"]  # type: ignore[assignment]
+        if len(design.rows):
+            self._statistics = self._measure(
+                design, block.x[0], block.x[0][np.searchsorted(block.rows[0], design.rows)]
+            )
+        return None
 
-    def compute(self) -> dict[str, float]:
-        """raw (mean), median, sd (ddof 1), n occurrences."""
-        with np.errstate(invalid="ignore"):  # of an infinite length
-            return summary(np.concatenate(self._norms) if self._norms else np.empty(0))
+    def _measure(self, design: Design, x: np.ndarray, uses: np.ndarray) -> dict[str, float | Estimate]:
+        """The statistics of a layer's rows x (m, d) and the uses among them (n, d)."""
+        space, same_place = Space.of(x), design.same_place
+        u = space.normalized(uses)
+        variants = {name: same_place.measure(space.normalized(uses, cut)).value for name, cut in CUTS.items()}
+        variants["by_dimension"] = same_place.measure(scaled_by_dimension(uses, same_place.uses.place)).value
+        variants["all_places"] = design.all_places.measure(u).value
+        if len(design.later) < len(design.rows):
+            rest = Space.of(x, design.later_rows).normalized(uses[design.later])
+            variants["no_first"] = design.without_first.measure(rest).value
+        if len(design.distinct) < len(design.rows):
+            variants["no_near_duplicates"] = design.without_repeats.measure(u[design.distinct]).value
+        value = self._estimate(design, u)
+        values = [value.value if isinstance(value, Estimate) else value, *variants.values()]
+        ends = {"lowest": float(np.fmin.reduce(values)), "highest": float(np.fmax.reduce(values))}
+        return {"raw": value, **ends, **variants, "loudest": space.loudest, "n": float(len(uses))}
 
-    def sum_form(self) -> SumForm:
-        return NormSums()
+    def _estimate(self, design: Design, u: np.ndarray) -> float | Estimate:
+        """The value with its interval."""
+        rng, replicates = self.resampling
+        result = design.same_place.measure(u, influence=replicates > 0)
+        if result.influence is None:
+            return result.value
+        design.resamples = design.resamples or Resamples(design.clusters, replicates, rng)
+        influence = design.clusters.sum_by_block(design.same_place.uses.document, result.influence)
+        curve = Curve(np.array([result.value]), (influence + result.of_total * design.words)[None])
+        return Estimate.of(result.value, design.resamples.of(curve)[0])
+
+    def compute(self) -> dict[str, float | Estimate]:
+        """raw (the value), lowest and highest of it and its variants, each variant, loudest, n uses."""
+        return self._statistics
 
 
-class NormSums(SumForm):
-    """From the number of rows, the sum of their lengths and that of the squares."""
+class Design:
+    """What is compared in a text, once for all layers. `rows` (n,) are those of the uses, by form and place; `later`
+    the numbers of those that aren't first in their sentence, `distinct` of those in no near-duplicate."""
 
-    def addends(self, batch: Batch) -> Mapping[str, Tensor]:
-        norms = batch.norms
-        return {"rows": batch.lengths.sum(), "norms": norms.sum(), "norms squared": norms.square().sum()}
+    def __init__(self, text: Text) -> None:
+        occurrences = text.occurrences
+        self.rows, form, counts = _forms(text)
+        place = text.tokens[self.rows, 0]
+        order = np.lexsort([place, form])
+        self.rows, self.clusters = self.rows[order], occurrences.clusters
+        of_block = self.clusters.of_row[occurrences.rows]
+        self.words = np.bincount(of_block, minlength=self.clusters.n_blocks)  # of the text in each block
+        self.resamples: Resamples | None = None
+        if not len(order):
+            return
+        uses = Uses(
+            form=form[order],
+            place=place[order],
+            document=self.clusters.of_row[self.rows],
+            neighbours=_neighbours(text)[self.rows],
+            mix=occurrences.mix.of(counts, occurrences.text_total),
+        )
+        self.same_place = Comparison(uses, strata(uses.place))
+        self.all_places = Comparison(uses, np.zeros_like(uses.place))
+        self.later = np.flatnonzero(occurrences.places[self.rows] > 0)
+        self.later_rows = np.flatnonzero(occurrences.places[occurrences.rows] > 0)
+        self.distinct = np.flatnonzero(~_is_near_duplicate(text)[text.sentence_of_row[self.rows]])
+        self.without_first, self.without_repeats = (
+            Comparison(some, strata(some.place)) for some in (uses.subset(self.later), uses.subset(self.distinct))
+        )
 
-    def statistics(self, sums: Sums) -> dict[str, float]:
-        return mean_and_spread(*(float(sums.overall[name]) for name in ("rows", "norms", "norms squared")))
+
+def _forms(text: Text) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The rows of forms that stand in enough sentences (n,), the number of each one's form, and how often each form
+    stands in the text (forms,)."""
+    occurrences = text.occurrences
+    rows = np.unique(occurrences.by_word.rows)
+    numbers: dict[object, int] = {}
+    keys = zip(np.asarray(text.store.unit_codes)[rows].tolist(), text.pieces[rows].tolist(), strict=True)
+    form = np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
+    sentences = np.unique(np.stack([form, text.sentence_of_row[rows]]), axis=1)[0]
+    is_frequent = np.bincount(sentences, minlength=len(numbers)) >= occurrences.min_contexts
+    rows, form = rows[is_frequent[form]], np.unique(form[is_frequent[form]], return_inverse=True)[1]
+    # a bounded text has rows of some of a word's occurrences
+    words = dict(
+        zip(
+            occurrences.forms[occurrences.by_word.rows[occurrences.by_word.starts[:-1]]].tolist(),
+            range(len(occurrences.words)),
+            strict=True,
+        )
+    )
+    in_text = np.array([occurrences.text_counts[word] for word in occurrences.words]) / np.maximum(
+        occurrences.counts, 1
+    )
+    counts = np.bincount(form, in_text[[words[i] for i in occurrences.forms[rows].tolist()]])
+    return rows, form, counts.round().astype(np.int64)
+
+
+def _neighbours(text: Text) -> np.ndarray:
+    """(n_rows,) a number for the words before and behind each row's word, equal for equal ones."""
+    units = np.asarray(text.store.vocabulary, object)[np.asarray(text.store.unit_codes)].tolist()
+    numbers: dict[tuple[str, str], int] = {}
+    result = np.empty(len(units), np.int64)
+    for a, b in pairwise(np.asarray(text.store.offsets).tolist()):
+        at = text.positions[a:b].tolist()
+        is_known = min(at, default=-1) >= 0
+        words = ["", *(text.corpus.sentences[text.sentence_of_row[a]].words if is_known else units[a:b]), ""]
+        for row, i in enumerate(at if is_known else range(b - a), start=a):
+            result[row] = numbers.setdefault((words[i], words[i + 2]), len(numbers))
+    return result
+
+
+def _is_near_duplicate(text: Text) -> np.ndarray:
+    """(n_sentences,) whether an earlier sentence shares half of the shorter one's runs of three words."""
+    from scipy.sparse import csr_array
+
+    numbers: dict[tuple[str, ...], int] = {}
+    runs = [
+        {numbers.setdefault(run, len(numbers)) for run in zip(s.words, s.words[1:], s.words[2:], strict=False)}
+        for s in text.corpus.sentences
+    ]
+    sizes = np.array([len(of_sentence) for of_sentence in runs])
+    flat = np.fromiter(chain.from_iterable(runs), np.int64, sizes.sum())
+    tells = (np.bincount(flat, minlength=len(numbers)) <= MANY)[flat].astype(np.int64)
+    has = csr_array((tells, flat, np.cumsum([0, *sizes])), shape=(len(runs), len(numbers)))
+    shared = (has @ has.T).tocoo()
+    enough = ALIKE * np.minimum(sizes[shared.row], sizes[shared.col])
+    result = np.zeros(len(runs), bool)
+    result[shared.row[(shared.col < shared.row) & (shared.data > 0) & (shared.data >= enough)]] = True
+    return result

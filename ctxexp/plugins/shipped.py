@@ -46,13 +46,14 @@ def register_transforms(register: Register) -> None:
 
 @hookimpl
 def register_metrics(register: Register) -> None:
-    register("anisotropy", "ctxexp.metrics.contextuality:Anisotropy")
-    register("intra_sentence_similarity", "ctxexp.metrics.contextuality:IntraSentenceSimilarity")
-    register("max_explainable_variance", "ctxexp.metrics.contextuality:MaxExplainableVariance")
-    register("self_similarity", "ctxexp.metrics.contextuality:SelfSimilarity")
+    register("contextuality", "ctxexp.metrics.contextuality:Contextuality")
+    register("anisotropy", "ctxexp.metrics.similarity:Anisotropy")
+    register("intra_sentence_similarity", "ctxexp.metrics.similarity:IntraSentenceSimilarity")
+    register("max_explainable_variance", "ctxexp.metrics.similarity:MaxExplainableVariance")
+    register("self_similarity", "ctxexp.metrics.similarity:SelfSimilarity")
     register("sense_separation", "ctxexp.metrics.annotated:SenseSeparation")
     register("sts", "ctxexp.metrics.annotated:STS")
-    register("word_norm", "ctxexp.metrics.contextuality:WordNorm")
+    register("word_norm", "ctxexp.metrics.similarity:WordNorm")
 
 
 @hookimpl

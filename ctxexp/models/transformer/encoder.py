@@ -175,9 +175,14 @@ class TransformerEncoder(Encoder):
         return self._read.count_unknown(self._waiting.peek(sentences))
 
     def token_spans(self, sentences: Sequence[Sentence]) -> Iterator[np.ndarray]:
-        """Of each sentence, its units' first pieces and how many pieces are pooled in each, (units, 2)."""
+        """Of each sentence, where its units' first pieces stand in the window that they are read in, and how many
+        pieces are pooled in each, (units, 2)."""
         for read in self._read(sentences):
-            yield np.stack([read.at[np.cumsum(read.counts) - read.counts], read.counts], axis=1)
+            at = read.at[np.cumsum(read.counts) - read.counts]
+            if self.window is not None and len(read.ids) > self.window and len(at):
+                starts, window_of = self._windows(read)
+                at = at - starts[window_of[at - read.n_before]]
+            yield np.stack([at, read.counts], axis=1)
 
     def unit_keys(self, sentences: Sequence[Sentence]) -> Iterator[list[tuple[int, ...]]]:
         """Of each sentence, the numbers of the pieces that are pooled in each of its units."""
@@ -335,6 +340,14 @@ class TransformerEncoder(Encoder):
     def _index(self, rows: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(rows).to(self._device)
 
+    def _windows(self, pieces: Pieces) -> tuple[np.ndarray, np.ndarray]:
+        """Where the windows of a longer text begin among its own pieces, and the window of each of these."""
+        assert self.window is not None
+        around = pieces.n_before + pieces.n_after
+        n, size = len(pieces.ids) - around, self.window - around
+        starts = windows(n, size, max(size // 2, 1))
+        return starts, best_window(n, starts, size, causal=bool(self.causal))
+
     def _long(self, sentence: Sentence, pieces: Pieces) -> torch.Tensor:
         """The vectors of a sentence that is longer than the model's window: each piece from the window that shows it
         the most context."""
@@ -348,9 +361,8 @@ class TransformerEncoder(Encoder):
         if not len(pieces.at):
             return self._nothing()
         size = self.window - before - after
+        starts, window_of = self._windows(pieces)
         n -= before + after
-        starts = windows(n, size, max(size // 2, 1))
-        window_of = best_window(n, starts, size, causal=bool(self.causal))
         text = pieces.ids[before : before + n]
         ids = np.stack(
             [np.concatenate([pieces.ids[:before], text[s : s + size], pieces.ids[before + n :]]) for s in starts]

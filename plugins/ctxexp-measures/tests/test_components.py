@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from ctxexp_measures.senses.attributes import Labels, RowAttributes, tokens_of
+from ctxexp_measures.senses.attributes import Labels, RowAttributes
 from ctxexp_measures.senses.components import design as designs
 from ctxexp_measures.senses.components.design import Design, ambiguous, population
 from ctxexp_measures.senses.components.estimate import components, shares, squares
@@ -251,7 +251,7 @@ def test_rows_find_their_tokens_by_their_words() -> None:
     encoder = SimpleNamespace(token_spans=lambda sentences: [units[i] for i in range(len(sentences))])
     occurrences = SimpleNamespace(places=np.array([0, 1, 0, 0]))
     text = Text(corpus, store, occurrences, encoder)  # type: ignore[arg-type]
-    assert tokens_of(text).tolist() == [[1, 2], [4, 5], [1, 1], [7, 8]]
+    assert text.tokens.tolist() == [[1, 2], [4, 5], [1, 1], [7, 8]]
 
 
 class Blanks(Mixed):

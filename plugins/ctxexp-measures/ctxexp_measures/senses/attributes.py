@@ -7,11 +7,11 @@ from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
-from ctxexp import Block, Group, Metric, Sentence, Text
+from ctxexp import Block, Group, Metric, Text
 from ctxexp.errors import MetricError
 
 T = TypeVar("T")
@@ -103,16 +103,16 @@ def row_attributes(text: Text) -> RowAttributes:
 def _row_attributes(text: Text) -> RowAttributes:
     corpus, occurrences = text.corpus, text.occurrences
     rows = np.unique(occurrences.by_sentence.rows)
-    sentence = _sentence_of_row(text)[rows]
+    sentence = text.sentence_of_row[rows]
     spelling = np.asarray(text.store.vocabulary, object)[np.asarray(text.store.unit_codes)[rows]].tolist()
     lemma, pos = (tags_of_rows(text, kind, rows) for kind in ("lemma", "pos"))
     words = [(le, p) if le else w.casefold() for le, p, w in zip(lemma, pos, spelling, strict=True)]
     senses = np.full(len(occurrences.forms), None, object)
     groups = occurrences.by_sense
     senses[groups.rows] = list(chain.from_iterable(groups.labels))
-    forms = list(zip(words, pieces_of(text)[rows].tolist(), strict=True))
+    forms = list(zip(words, text.pieces[rows].tolist(), strict=True))
     documents = None if corpus.documents is None else np.asarray(corpus.documents, np.int64)
-    tokens = tokens_of(text)[rows]
+    tokens = text.tokens[rows]
     several = documents is not None and len(np.unique(documents)) < len(documents)
     return RowAttributes(
         rows,
@@ -134,68 +134,6 @@ def tags_of_rows(text: Text, kind: str, rows: np.ndarray) -> list[str]:
         return [""] * len(rows)
     flat = list(chain.from_iterable(tags))
     starts = np.cumsum([0, *map(len, tags)])
-    sentence, at = _sentence_of_row(text)[rows], word_positions(text)[rows]
+    sentence, at = text.sentence_of_row[rows], text.positions[rows]
     where = np.where(at < 0, -1, starts[sentence] + at).tolist()
     return [flat[i] if i >= 0 else "" for i in where]
-
-
-def word_positions(text: Text) -> np.ndarray:
-    """(n_rows,) the number of each row's word in its sentence; -1 where units aren't words."""
-    positions: np.ndarray | None = getattr(text.store, "positions", None)
-    return text.occurrences.places if positions is None else np.asarray(positions, np.int64)
-
-
-def _sentence_of_row(text: Text) -> np.ndarray:
-    """(n_rows,) the sentence of the corpus where each row first stands."""
-    return np.repeat(_first_of_stored(text), np.diff(np.asarray(text.store.offsets)))
-
-
-def _first_of_stored(text: Text) -> np.ndarray:
-    """(n_stored,) the sentence of the corpus where each stored one first stands."""
-    stored_of = np.asarray(text.store.stored_of)
-    first = np.zeros(len(text.store.offsets) - 1, np.int64)
-    first[stored_of[::-1]] = np.arange(len(stored_of))[::-1]
-    return first
-
-
-def tokens_of(text: Text) -> np.ndarray:
-    """(n_rows, 2) the position of each row's first token in its sentence, and its number of tokens.
-
-    The encoder knows them for its units; where a store holds only some units (a bounded corpus), rows are matched by
-    their words. Where neither works, each word counts as a token: a table of word vectors has no tokens.
-    """
-    words = _words_of_rows(text)
-    default = np.stack([words, np.ones(len(words), np.int64)], axis=1)
-    return once(text, "tokens", lambda: _of_units(text, text.encoder.token_spans, default))
-
-
-def pieces_of(text: Text) -> np.ndarray:
-    """(n_rows,) objects, equal for rows of the same pieces of the model's tokenizer; the spelling where the encoder's
-    units aren't the store's."""
-    spelling = np.asarray(text.store.vocabulary, object)[np.asarray(text.store.unit_codes)]
-    return once(text, "pieces", lambda: _of_units(text, text.encoder.unit_keys, spelling))
-
-
-def _of_units(text: Text, values_of: Callable[[list[Sentence]], Iterable[Any]], default: np.ndarray) -> np.ndarray:
-    """(n_rows,) the encoder's value of the unit that each row is; the default where its units aren't the store's."""
-    offsets, at = np.asarray(text.store.offsets), word_positions(text)
-    sentences = [text.corpus.sentences[i] for i in _first_of_stored(text).tolist()]
-    result = default.copy()
-    for sentence, units, a, b in zip(
-        sentences, values_of(sentences), offsets[:-1].tolist(), offsets[1:].tolist(), strict=True
-    ):
-        if len(units) == b - a:
-            mine: Iterable[Any] = units
-        elif len(units) == len(sentence) and (at[a:b] >= 0).all():
-            mine = [units[i] for i in at[a:b].tolist()]
-        else:
-            continue
-        for row, value in enumerate(mine, start=a):
-            result[row] = value
-    return result
-
-
-def _words_of_rows(text: Text) -> np.ndarray:
-    """(n_rows,) the number of each row's word in its sentence, among the measured words where units aren't words."""
-    at = word_positions(text)
-    return np.where(at < 0, text.occurrences.places, at)

@@ -14,7 +14,7 @@ from ctxexp import Block, Corpus, Estimate, Group, GroupMean, Metric, Reading, T
 from ctxexp.command import registry
 from ctxexp.errors import DataError
 from ctxexp.maths import Resamples
-from ctxexp_measures.senses.attributes import Labels, once, row_attributes, tags_of_rows, tokens_of
+from ctxexp_measures.senses.attributes import Labels, once, row_attributes, tags_of_rows
 from ctxexp_measures.senses.components.design import Design, population
 from ctxexp_measures.senses.components.estimate import ValueWithInfluence
 from ctxexp_measures.senses.components.metric import VarianceComponents, to_estimate
@@ -51,7 +51,7 @@ def classes(text: Text, words: np.ndarray, rows: np.ndarray, by: Sequence[By]) -
         if kind == "frequency":
             names = [band(count) for count in counts.tolist()]
         elif kind == "pieces":
-            tokens = np.bincount(words, tokens_of(text)[rows, 1], minlength=n) / np.maximum(counts, 1)
+            tokens = np.bincount(words, text.tokens[rows, 1], minlength=n) / np.maximum(counts, 1)
             names = [f"{MOST}+" if mean >= MOST else str(mean) for mean in (tokens + 0.5).astype(int).tolist()]
         else:
             names = _commonest(words, tags_of_rows(text, "pos", rows), n)

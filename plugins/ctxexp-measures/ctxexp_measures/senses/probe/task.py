@@ -14,7 +14,7 @@ import numpy as np
 from ctxexp import Corpus, Text
 from ctxexp.datasets import text_lines, user_path
 from ctxexp.errors import DataError, UnknownName
-from ctxexp_measures.senses.attributes import tags_of_rows, word_positions
+from ctxexp_measures.senses.attributes import tags_of_rows
 
 SENSE = "sense"
 LEXICON = (".tsv", ".txt")  # a file of words and their labels
@@ -113,7 +113,7 @@ def _labels(text: Text, kind: str, rows: np.ndarray, words: np.ndarray) -> list[
         return [by_row.get(row, "") for row in rows.tolist()]
     if Path(kind).suffix not in LEXICON:
         return tags_of_rows(text, kind, rows)
-    if (word_positions(text)[rows] < 0).any():
+    if (text.positions[rows] < 0).any():
         raise DataError(f"labels={kind} are of words, but the units here are pieces")
     lexicon = read_lexicon(user_path(kind))
     return [lexicon.get(word, "") for word in words]

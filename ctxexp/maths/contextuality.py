@@ -1,0 +1,289 @@
+"""How unlike two uses of one word are: 0 where context changes nothing, 1 where they are as unlike as two different
+words of like frequency.
+
+Two uses of a word at different places differ by their places too. So uses are compared at like places; what different
+words say of two places is taken off; and the remainder is divided by how unlike different words at these places are.
+Sums over groups of rows give all of it, and so does each use's influence: no pair is formed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from ctxexp.maths.word_mix import MixedWords
+
+SINGLE, OCTAVE = 16, 4  # places by themselves; then strata an octave
+PARTIAL = 128  # rows that are added up in float32
+ROUNDING = 1e-9  # of the weight of pairs, below which there is none
+
+
+def strata(place: np.ndarray) -> np.ndarray:
+    """The stratum of each place (n,): 0 to 15 are one each, then there are four an octave.
+
+    Example:
+        >>> strata(np.array([0, 15, 16, 18, 19, 31, 32])).tolist()
+        [0, 15, 16, 16, 17, 19, 20]
+    """
+    beyond = np.floor(OCTAVE * np.log2(np.maximum(place, SINGLE) / SINGLE) + 1e-9).astype(np.int64)
+    return np.where(place < SINGLE, place, SINGLE + beyond)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Uses:
+    """Uses of words, n rows of a text: what each is, and where it stands.
+
+    `form` (n,) its number among those that `mix` weighs; `place` (n,) how many of the model's pieces stand before it in
+    the window; `document` (n,) what it is drawn with; `neighbours` (n,) equal for uses between the same two words.
+    """
+
+    form: np.ndarray
+    place: np.ndarray
+    document: np.ndarray
+    neighbours: np.ndarray
+    mix: MixedWords
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """(forms,) uses of each form."""
+        return np.bincount(self.form, minlength=len(self.mix.counts)).astype(np.float64)
+
+    @cached_property
+    def is_used(self) -> np.ndarray:
+        """(forms,) bool: whether there is a use."""
+        return self.counts > 0
+
+    def subset(self, which: np.ndarray) -> Uses:
+        """Some of the uses."""
+        kept = {name: getattr(self, name)[which] for name in ("form", "place", "document", "neighbours")}
+        return Uses(**kept, mix=self.mix)
+
+
+class LayerContextuality(NamedTuple):
+    """The value in a layer, and its sampling error."""
+
+    value: float
+    influence: np.ndarray | None = None  # (n,) of each use
+    of_total: float = 0.0  # of each word of the text, whether it is used or not
+
+
+@dataclass(frozen=True)
+class Family:
+    """Groups of two rows or more that have a key in common, in cells of one place each."""
+
+    rows: np.ndarray  # (m,) sorted by group, then place
+    group_starts: np.ndarray  # (g,) among these rows
+    cell_starts: np.ndarray  # (c,) likewise
+    cells_of_group: np.ndarray  # (g,) how many
+    place: np.ndarray  # (c,) of a cell
+
+    @classmethod
+    def of(cls, key: np.ndarray, place: np.ndarray) -> Family:
+        """That of rows with these keys (n,) at these places (n,)."""
+        _, number, sizes = np.unique(key, return_inverse=True, return_counts=True)
+        several = np.flatnonzero(sizes[number] > 1)
+        rows = several[np.lexsort([place[several], number[several]])]
+        begins_group = np.diff(number[rows], prepend=-1) != 0
+        begins_cell = begins_group | (np.diff(place[rows], prepend=-1) != 0)
+        cells, groups = np.flatnonzero(begins_cell), np.flatnonzero(begins_group)
+        of_group = np.bincount(np.cumsum(begins_group)[cells] - 1, minlength=len(groups))
+        return cls(rows, groups, cells, of_group, place[rows][cells])
+
+    @cached_property
+    def alike(self) -> list[np.ndarray]:
+        """The cells of groups with equally many of them: (groups, cells) each."""
+        first = np.cumsum(self.cells_of_group) - self.cells_of_group
+        return [first[self.cells_of_group == k, None] + np.arange(k) for k in np.unique(self.cells_of_group).tolist()]
+
+    def cell_sums(self, u: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
+        """(c, d) float64: the sum of each cell's rows of u (n, d), with weights (n,)."""
+        x = u[self.rows] if weight is None else u[self.rows] * weight[self.rows, None].astype(u.dtype)
+        return sums_from(x, self.cell_starts)
+
+    def group_sums(self, u: np.ndarray) -> np.ndarray:
+        """(g, d) float64: the sum of each group's rows."""
+        return sums_from(u[self.rows], self.group_starts)
+
+
+def sums_from(x: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """(len(starts), d) float64: sums of the rows of x (n, d) from each start to the next, which ascend from 0."""
+    pieces = np.union1d(starts, np.arange(0, len(x), PARTIAL))
+    partial = np.add.reduceat(x, pieces, axis=0).astype(np.float64)
+    return np.add.reduceat(partial, np.searchsorted(pieces, starts), axis=0)
+
+
+class Comparison:
+    """Which uses are compared with which, and how much each pair counts: what is the same in all layers.
+
+    Two uses of a form count where they stand in one `stratum` (n,) of places, in different documents, and not between
+    the same two words. In each band of frequency a pair counts by its form's weight there over the square of the form's
+    uses, so that forms count alike, and each in a stratum as it stands there. What different words say of two places
+    counts by the weights of their uses. Pairs of places of one stratum form a grid, in one row.
+    """
+
+    def __init__(self, uses: Uses, stratum: np.ndarray) -> None:
+        self.uses = uses
+        places, first, self.place = np.unique(uses.place, return_index=True, return_inverse=True)
+        self.stratum_of_place = np.unique(stratum[first], return_inverse=True)[1]  # ascending, as places are
+        self.stratum = self.stratum_of_place[self.place]
+        widths = np.bincount(self.stratum_of_place)
+        self._first = np.cumsum(widths) - widths  # place of each stratum
+        sizes = widths[self.stratum_of_place]
+        self._row = np.cumsum(sizes) - sizes  # of each place, where its pairs begin in the grid
+        self.p = np.repeat(np.arange(len(places)), sizes)  # (grid,) the first place, and the second
+        self.q = np.arange(len(self.p)) - (self._row - self._first[self.stratum_of_place])[self.p]
+        self.grid_stratum = self.stratum_of_place[self.p]
+        self.diagonal = self.grid(np.arange(len(places)), np.arange(len(places)))
+        form, document = _key(self.stratum, uses.form), _key(self.stratum, uses.document)
+        near, both = _key(form, uses.neighbours), _key(form, uses.document)
+        keys = (self.stratum, form, document, both, near, _key(near, uses.document))
+        stratum_, form_, document_, both_, near_, near_both = (Family.of(key, self.place) for key in keys)
+        self._same_form = ((1, form_), (-1, both_), (-1, near_), (1, near_both))
+        self._other_form = ((1, stratum_), (-1, form_), (-1, document_), (1, both_))
+        self._weigh()
+
+    def grid(self, p: np.ndarray, q: np.ndarray) -> np.ndarray:
+        """Where the pairs of places p and q of one stratum stand in the grid."""
+        return self._row[p] + q - self._first[self.stratum_of_place[p]]
+
+    def _weigh(self) -> None:
+        """The weights of uses and pairs, and what they add up to."""
+        uses, n = self.uses, np.maximum(self.uses.counts, 1)
+        self.of_pair = (uses.mix.by_band(uses.is_used) / n**2)[:, uses.form]  # (bands, n)
+        self.of_use = (uses.mix.shares(uses.is_used) / n)[:, uses.form]  # (bands, n)
+        ones = np.ones((len(uses.form), 1))
+        pairs = sum(sign * self._by_place(f, ones, self.of_pair, of_pair=True) for sign, f in self._same_form)
+        pairs = np.where(np.abs(pairs) > ROUNDING * np.abs(pairs).max(axis=1, keepdims=True), pairs, 0.0)
+        between = sum(sign * self._by_place(f, ones, self.of_use) for sign, f in self._other_form)
+        at = self._sum_over(self.place, self.of_use, len(self.diagonal))
+        self.between_weight = np.where(between > ROUNDING * at[:, self.p] * at[:, self.q], between, 0.0)
+        self.pair_weight = self._by_stratum(pairs)
+        has = self.pair_weight > 0
+        self.share = np.where(has[:, self.grid_stratum], pairs, 0.0)
+        self.share /= np.where(has, self.pair_weight, 1.0)[:, self.grid_stratum]  # of a stratum's pairs, (bands, grid)
+        uses_there = self._sum_over(self.stratum, self.of_use, has.shape[1])
+        self.strata_weight = np.where(has, uses_there, 0.0)  # (bands, strata)
+
+    def _by_stratum(self, values: np.ndarray) -> np.ndarray:
+        """(bands, grid) added up over each stratum: (bands, strata)."""
+        return self._sum_over(self.grid_stratum, values, len(self._first))
+
+    @staticmethod
+    def _sum_over(number: np.ndarray, values: np.ndarray, n: int) -> np.ndarray:
+        """Values (bands, m) added up by number (m,): (bands, n)."""
+        return np.stack([np.bincount(number, each, n) for each in values])
+
+    def _by_place(self, family: Family, u: np.ndarray, weight: np.ndarray, *, of_pair: bool = False) -> np.ndarray:
+        """(bands, grid): the products of distinct rows of one group, added up by their places, each times the weights
+        (bands, n) of both rows, or with `of_pair` times the first one's."""
+        rows, total = family.rows, np.zeros((len(weight), len(self.p)))
+        if not len(rows):
+            return total
+        sizes = np.diff(family.cell_starts, append=len(rows))
+        of_cell = weight[:, rows[family.cell_starts]]
+        is_constant = np.array_equal(np.repeat(of_cell, sizes, axis=1), weight[:, rows])
+        for band, w in enumerate(of_cell if is_constant else np.ones_like(of_cell)):
+            if band == 0 or not is_constant:
+                sums = family.cell_sums(u, None if is_constant else weight[band])
+                grams = [np.matmul(sums[i], sums[i].transpose(0, 2, 1)) for i in family.alike]
+            for i, gram in zip(family.alike, grams, strict=True):
+                factor = w[i][:, :, None] * (1.0 if of_pair else w[i][:, None, :])
+                where = self.grid(family.place[i][:, :, None], family.place[i][:, None, :])
+                total[band] += np.bincount(where.ravel(), (gram * factor).ravel(), len(self.p))
+            own = weight[band][rows] if of_pair else weight[band][rows] ** 2
+            total[band, self.diagonal] -= np.bincount(self.place[rows], own, len(self.diagonal))
+        return total
+
+    def _within(self, u: np.ndarray) -> np.ndarray:
+        """(bands, strata): the products of the pairs of uses of a form, times their weights, added up."""
+        total = np.zeros(self.pair_weight.shape)
+        for sign, family in self._same_form:
+            if len(family.rows):
+                sums, first = family.group_sums(u), family.rows[family.group_starts]
+                products = np.vecdot(sums, sums) - np.diff(family.group_starts, append=len(family.rows))
+                weighted = self.of_pair[:, first] * products
+                total += sign * self._sum_over(self.stratum[first], weighted, len(self._first))
+        return total
+
+    def measure(self, u: np.ndarray, *, influence: bool = False) -> LayerContextuality:
+        """The contextuality of rows u (n, d) of norm 1; NaN where no form has two uses that count."""
+        has, weight = self.strata_weight > 0, self.strata_weight
+        ok = self.between_weight > 0
+        between = sum(sign * self._by_place(f, u, self.of_use) for sign, f in self._other_form)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            within = self._within(u) / self.pair_weight
+            product = between / self.between_weight
+            anywhere = (between * ok).sum(1, keepdims=True) / self.between_weight.sum(1, keepdims=True)
+            own = np.where(ok[:, self.diagonal], product[:, self.diagonal], anywhere)  # of no two words: of all places
+            own_of_both = (own[:, self.p] + own[:, self.q]) / 2
+            product = np.where(ok, product, own_of_both)  # of no two words: nothing on how the places differ
+            by_place = own_of_both - product
+            numerator = np.where(has, 1 - within - self._by_stratum(self.share * by_place), 0.0)
+            denominator = np.where(has, 1 - self._by_stratum(self.share * own_of_both), 0.0)
+            of_band = (weight * numerator).sum(1) / (weight * denominator).sum(1)
+        value = float(np.mean(of_band))
+        if not influence or not np.isfinite(value):
+            return LayerContextuality(value)
+        rest = numerator - of_band[:, None] * denominator
+        kernel = 1 - by_place - of_band[:, None] * (1 - own_of_both) - rest[:, self.grid_stratum]
+        parts = [
+            self._influence(u, band, float(of_band[band]), kernel[band], product[band], rest[band])
+            for band in range(len(of_band))
+        ]
+        scale = (weight * denominator).sum(1, keepdims=True)
+        of_row, of_weight, of_share = (np.stack(part) / scale for part in zip(*parts, strict=True))
+        by_count = self.uses.mix.band_influence(self.uses.is_used, of_weight, of_share)
+        of_use = of_row.mean(axis=0) + by_count.of_word.mean(axis=0)[self.uses.form]
+        return LayerContextuality(value, of_use, float(by_count.of_total.mean()))
+
+    def _influence(
+        self, u: np.ndarray, band: int, value: float, kernel: np.ndarray, product: np.ndarray, rest: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The derivatives of the sum over strata of weight times `rest` (what the numerator has beyond the value times
+        the denominator, 0 in all): (n,) by each use, (forms,) by each form's weight in the band, and by its share."""
+        form, counts = self.uses.form, np.maximum(self.uses.counts, 1)
+        of_stratum = self.strata_weight[band] / np.where(self.pair_weight[band] > 0, self.pair_weight[band], 1.0)
+        ones, every = np.ones((len(form), 1)), np.ones(len(form))
+        flat = np.ones(len(self.p))
+        pairs = sum(
+            sign * (self._partners(f, ones, kernel, every) - self._partners(f, u, flat, every))
+            for sign, f in self._same_form
+        )
+        pairs *= of_stratum[self.stratum] / counts[form] ** 2  # by the form's weight
+        share = self.share[band] * self.strata_weight[band][self.grid_stratum]
+        of_product = share.copy()
+        of_product[self.diagonal] -= (1 - value) * np.bincount(self.p, share, len(self.diagonal))
+        of_product *= np.where(self.between_weight[band] > 0, 1.0, 0.0) / np.maximum(self.between_weight[band], 1e-300)
+        w, level = self.of_use[band], of_product * np.nan_to_num(product)
+        words = sum(
+            sign * 2 * (self._partners(f, u, of_product, w) - self._partners(f, ones, level, w))
+            for sign, f in self._other_form
+        )
+        words = (words + rest[self.stratum]) / counts[form]  # by the form's share
+        n = len(counts)
+        of_weight, of_share = np.bincount(form, pairs, n), np.bincount(form, words, n)
+        # a form's pairs count by the square of its uses, its uses by their number
+        of_row = 2 * self.of_pair[band] * counts[form] ** 2 * (pairs - (of_weight / counts)[form])
+        return of_row + w * counts[form] * (words - (of_share / counts)[form]), of_weight, of_share
+
+    def _partners(self, family: Family, u: np.ndarray, kernel: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """(n,): the products of each row with the others of its group, times the kernel (grid,) at their places and the
+        other's weight (n,), added up."""
+        total, rows = np.zeros(len(weight)), family.rows
+        if not len(rows):
+            return total
+        sums = family.cell_sums(u, weight)
+        for i in family.alike:
+            where = self.grid(family.place[i][:, :, None], family.place[i][:, None, :])
+            sums[i] = np.matmul(kernel[where], sums[i])
+        cell = np.repeat(np.arange(len(sums)), np.diff(family.cell_starts, append=len(rows)))
+        total[rows] = np.vecdot(u[rows], sums[cell]) - kernel[self.diagonal[self.place[rows]]] * weight[rows]
+        return total
+
+
+def _key(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """(n,) a number for each pair of a (n,) and b (n,), integers from 0."""
+    return np.unique(a * (b.max(initial=0) + 1) + b, return_inverse=True)[1]

@@ -1,0 +1,73 @@
+"""Rows at one scale: about their mean, with loud directions scaled down, at norm 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ctxexp.maths.spectra import mean, principal_directions
+
+CUT = 0.05  # of the variance that a direction may hold
+DEAD = 1e-4  # of the median deviation of dimensions, below which one is constant
+
+
+@dataclass(frozen=True)
+class Space:
+    """The scale of a layer: its rows' mean, and the directions of their variance."""
+
+    mean: np.ndarray  # (d,)
+    variances: np.ndarray  # (r,) descending
+    directions: np.ndarray  # (d, r)
+
+    @classmethod
+    def of(cls, x: np.ndarray, rows: np.ndarray | None = None) -> Space:
+        """That of the rows of x (n, d), or of some of them."""
+        return cls(*principal_directions(x, rows))
+
+    @property
+    def loudest(self) -> float:
+        """The share of the variance that one direction holds, in [0, 1]; NaN where nothing varies."""
+        return float(self.variances[0] / self.variances.sum()) if len(self.variances) else float("nan")
+
+    def normalized(self, x: np.ndarray, cut: float = CUT) -> np.ndarray:
+        """The rows of x (n, d) about the mean, at norm 1, float32; directions that hold more than `cut` of the variance
+        are scaled down until each holds that share of what is left. NaN for a row without a direction."""
+        y = (x - self.mean).astype(np.float32)
+        if len(factors := cut_factors(self.variances, cut)):
+            v = self.directions[:, : len(factors)].astype(np.float32)
+            y -= (y @ v * (1 - factors).astype(np.float32)) @ v.T
+        return unit_rows(y)
+
+
+def cut_factors(variances: np.ndarray, cut: float) -> np.ndarray:
+    """The factors (k,) of the first k directions, of these variances in descending order (r,), after which none holds
+    more than `cut` of the variance. Where there are too few directions for that, all come to hold the same.
+
+    Example:
+        >>> cut_factors(np.array([8.0] + [0.25] * 36), 0.1).round(3).tolist()
+        [0.354]
+    """
+    if len(variances) * cut <= 1:
+        return np.sqrt(variances[-1:] / variances)
+    rest, k = variances.sum(), 0
+    while variances[k] * (1 - cut * k) > cut * rest:
+        rest, k = rest - variances[k], k + 1
+    return np.sqrt(cut * rest / (1 - cut * k) / variances[:k])
+
+
+def scaled_by_dimension(x: np.ndarray, place: np.ndarray) -> np.ndarray:
+    """The rows of x (n, d) about their mean, each dimension at standard deviation 1 within places, at norm 1, float32;
+    dimensions that hardly vary are left out."""
+    squares = np.zeros(x.shape[1])
+    for rows in np.split(np.argsort(place, kind="stable"), np.cumsum(np.unique(place, return_counts=True)[1])[:-1]):
+        squares += np.square(x[rows] - mean(x, rows)).sum(axis=0)
+    deviation = np.sqrt(squares)
+    varies = deviation > DEAD * np.median(deviation)
+    return unit_rows(((x[:, varies] - mean(x)[varies]) / deviation[varies]).astype(np.float32))
+
+
+def unit_rows(y: np.ndarray) -> np.ndarray:
+    """The rows of y at norm 1; NaN for one of zeros."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return y / np.sqrt(np.vecdot(y, y))[:, None]

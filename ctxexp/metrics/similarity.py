@@ -1,0 +1,321 @@
+"""The measures of contextuality: how alike a word's vectors are across its contexts, the words of a sentence to their
+mean and unrelated occurrences to each other, how well one static vector could stand for a word, and how long vectors
+are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from ctxexp.files import write_csv
+from ctxexp.groups import Block, Group
+from ctxexp.maths import resampling
+from ctxexp.maths.geometry import (
+    BINS,
+    Definition,
+    PreparedRows,
+    explained_variance,
+    histogram,
+    mean_cosine,
+    mean_cosine_to_mean,
+    takes_prepared,
+)
+from ctxexp.maths.statistics import summary
+from ctxexp.maths.sums import Batch, SumForm, Sums, mean_and_spread
+from ctxexp.metrics import RUN, GroupMean, Metric, Output, Reading
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+DEFINITIONS = {
+    "uncentred": "uncentred, as printed: share of the first squared singular value (Definition 3)",
+    "centred": "centred: share of the first principal component",
+    "released": "as released: variance along the first uncentred direction over that about the mean",
+}
+MAX_OCCURRENCES = 2000  # at most, whose pairs are listed one by one
+FILE = "cosine_histogram.csv"
+
+
+class SelfSimilarity(GroupMean):
+    """Mean over words of the mean cosine between a word's occurrences, in [-1, 1] (Ethayarajh 2019, Definition 1).
+
+    1: the contexts change nothing. The chance level is the mean cosine of unrelated occurrences. Exact over all
+    pairs; the released code samples at most 1,000 pairs per word. `sample`: so many random words only.
+    """
+
+    over = "word"
+    title = "Self-similarity of words"
+    reading = Reading(
+        unit="cosine",
+        subject="words",
+        lower="more context-specific",
+        higher="less context-specific",
+        maximum=1.0,
+        extremes=("most_self_similar", "least_self_similar"),
+    )
+    definition = "mean cosine over all pairs of a word's occurrences (Definition 1)"
+    invariances = frozenset({"rotation", "scale", "row_scale", "permutation"})
+    _cosine_statistic: ClassVar[str] = "baseline"
+
+    @takes_prepared
+    def score(self, x: np.ndarray | PreparedRows) -> np.ndarray:
+        return mean_cosine(x)
+
+    @takes_prepared
+    def influence(self, x: np.ndarray | PreparedRows) -> np.ndarray:
+        return resampling.mean_cosine_influence(x)
+
+    def sum_form(self) -> SumForm:
+        return WordCosines()
+
+
+class WordCosines(SumForm):
+    """From the sum of each word's normalized rows, s: (|s|^2 - n) / (n^2 - n)."""
+
+    def word_addends(self, batch: Batch) -> Mapping[str, Tensor]:
+        return {"normalized": batch.normalized}
+
+    def scores(self, sums: Sums) -> np.ndarray:
+        return np.clip(self._means(sums), -1.0, 1.0)  # clip keeps NaN
+
+    def influence(self, part: Sums, total: Sums) -> np.ndarray:
+        """The sum of `mean_cosine_influence` over the part's rows of each word; NaN below 3 rows, as there."""
+        n, along = total.n.astype(np.float64), np.vecdot(part.by_word["normalized"], total.by_word["normalized"])
+        with np.errstate(invalid="ignore", divide="ignore"):
+            influence = (along - part.n) / (n - 1) - part.n * self._means(total)
+            return np.where(n > 2, influence * (2 / (n - 2)) * np.sqrt((n - 1) / n), np.nan)
+
+    def _means(self, sums: Sums) -> np.ndarray:
+        n, s = sums.n.astype(np.float64), sums.by_word["normalized"]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(n > 1, (np.vecdot(s, s) - n) / (n * n - n), np.nan)
+
+
+class IntraSentenceSimilarity(GroupMean):
+    """Mean over sentences of the mean cosine of their words to the sentence's mean vector (Ethayarajh 2019,
+    Definition 2).
+
+    The chance level is, as in the paper, the mean cosine of unrelated occurrences, although the measure itself grows
+    as the sentence gets shorter: for unit vectors it is sqrt((1 + (n - 1) c) / n), c the mean cosine within the
+    sentence. Size-matched random groups, as a second one of the `baselines`, remove this. `sample`: so many random
+    sentences only (the paper: 500). `unit_norm`: scale words to norm 1 before taking the mean, so that a few long
+    vectors don't rule it.
+    """
+
+    over = "sentence"
+    title = "Intra-sentence similarity"
+    reading = Reading(
+        unit="cosine", subject="the words of a sentence", lower="less alike", higher="more alike", maximum=1.0
+    )
+    _cosine_statistic: ClassVar[str] = "baseline"
+
+    def __init__(
+        self, *, sample: int | None = None, unit_norm: bool = False, baselines: Sequence[str] = (RUN,)
+    ) -> None:
+        super().__init__(sample=sample, baselines=baselines)
+        self.unit_norm = unit_norm
+        self.invariances = frozenset({"rotation", "scale", "permutation"} | ({"row_scale"} if unit_norm else set()))
+        self.variant = "unit_norm" if unit_norm else ""
+        words = "its words scaled to norm 1" if unit_norm else "its words"
+        self.definition = f"mean cosine of a sentence's words to the mean of {words} (Definition 2)"
+
+    @takes_prepared
+    def score(self, x: np.ndarray | PreparedRows) -> np.ndarray:
+        return mean_cosine_to_mean(x, unit_norm=self.unit_norm)
+
+    def baseline_value(self, x: np.ndarray) -> float:
+        return float(mean_cosine(x))
+
+    @takes_prepared
+    def influence(self, x: np.ndarray | PreparedRows) -> np.ndarray:
+        return resampling.mean_cosine_to_mean_influence(x, unit_norm=self.unit_norm)
+
+    def _baseline_influence(self, x: np.ndarray) -> np.ndarray:
+        return resampling.mean_cosine_influence(x)
+
+    def sum_form(self) -> SumForm:
+        return SentenceScores(unit_norm=self.unit_norm)
+
+
+class SentenceScores(SumForm):
+    """From the scores of whole sentences, which a batch holds: their number, their sum, that of their squares."""
+
+    def __init__(self, *, unit_norm: bool) -> None:
+        self.unit_norm, self.name = unit_norm, f"intra-sentence{' unit norm' if unit_norm else ''}"
+
+    def addends(self, batch: Batch) -> Mapping[str, Tensor]:
+        n, total = batch.lengths, batch.normalized_sums
+        mean = total if self.unit_norm else batch.sentence_sums
+        length = mean.square().sum(1).sqrt()
+        score = ((mean * total).sum(1) / (n * length)).clamp(-1.0, 1.0)
+        scale = n if self.unit_norm else (n * batch.by_sentence(batch.norms.square())).sqrt()
+        above_rounding = length > 16 * float(np.finfo(np.float32).eps) * scale  # as in the stored form
+        is_defined = (n > 1) & above_rounding & score.isfinite()
+        score = score.where(is_defined, 0.0)
+        counts = {" n": is_defined.sum(), " undefined": (~is_defined).sum()}
+        sums = {"": score.sum(), " squared": score.square().sum(), **counts}
+        return {f"{self.name}{name}": value.to(n.dtype) for name, value in sums.items()}
+
+    def statistics(self, sums: Sums) -> dict[str, float]:
+        n, total, squares, undefined = self._read(sums)
+        return {**mean_and_spread(n, total, squares), "undefined": undefined}
+
+    def influence(self, part: Sums, total: Sums) -> float:
+        (n, score_sum, *_), (part_n, part_sum, *_) = self._read(total), self._read(part)
+        return (part_sum - part_n * score_sum / n) / n if n else float("nan")
+
+    def _read(self, sums: Sums) -> tuple[float, ...]:
+        """Sentences with a score, the sum of the scores, that of their squares, sentences without one."""
+        return tuple(float(sums.overall[f"{self.name}{name}"]) for name in (" n", "", " squared", " undefined"))
+
+
+class MaxExplainableVariance(GroupMean):
+    """Mean over words of the share of variance that one direction explains, in [0, 1] (Ethayarajh 2019, Definition 3).
+
+    `definition`: uncentred (as printed), centred (PCA) or released (what the published code computed); word and
+    chance level always by the same one. The share falls with the number of rows even for noise: at 768 dimensions .22
+    at 5 rows, .005 at 1,000. So `baselines=[size_matched]`, the default, is the same score on random groups of the
+    word's own size. `[run]` is the paper's way, the score on the rows of the run's `baseline=` (1,000), with which
+    noise has an adjusted share of .22 at 5 rows; `[run,size_matched]` has the other one beside it. `sample`: so
+    many random words only.
+    """
+
+    over = "word"
+    title = "Maximum explainable variance"
+    reading = Reading(
+        unit="share",
+        subject="words",
+        lower="harder to replace by one vector each",
+        higher="easier to replace by one vector each",
+        line=0.05,  # "on average, less than 5% of the variance" (Section 4.3)
+        maximum=1.0,
+    )
+
+    def __init__(
+        self,
+        *,
+        definition: Definition = "uncentred",
+        baselines: Sequence[str] = ("size_matched",),
+        sample: int | None = None,
+    ) -> None:
+        super().__init__(sample=sample, baselines=baselines)
+        self._of: Definition = definition
+        self.variant = "" if definition == "uncentred" else definition
+        shift = {"shift"} if definition == "centred" else set()
+        self.invariances = frozenset({"rotation", "scale", "permutation"} | shift)
+        self.definition = DEFINITIONS[definition]
+
+    @takes_prepared
+    def score(self, x: np.ndarray | PreparedRows) -> np.ndarray:
+        return explained_variance(x, definition=self._of)
+
+    @takes_prepared
+    def influence(self, x: np.ndarray | PreparedRows) -> np.ndarray:
+        return resampling.explained_variance_influence(x, definition=self._of)
+
+
+class Anisotropy(Metric):
+    """Mean cosine over all pairs of the baseline's random occurrences, in [-1, 1]; 0 for directions spread evenly.
+
+    The baseline decides whether it is computed from a random sample or, in closed form, over all pairs of occurrences
+    of different sentences; the interval is over the corpus's documents or sentences. `positive_pairs` is the share of
+    the sample's pairs with a cosine above 0, in [0, 1] (in the histograms that Liang et al. 2021 plot, hardly any is
+    below); of more than 2,000 occurrences, 2,000 evenly spaced ones are paired. The histogram of their cosines, with
+    one column per layer, is saved as cosine_histogram.csv.
+    """
+
+    over = "sample"
+    title = "Anisotropy"
+    reading = Reading(
+        unit="cosine", subject="unrelated words", lower="less alike", higher="more alike", main="mean_cosine"
+    )
+    _cosine_statistic: ClassVar[str] = "mean_cosine"
+    definition = "mean cosine over all pairs of random occurrences"
+    invariances = frozenset({"rotation", "scale", "row_scale", "permutation"})
+
+    def __init__(self) -> None:
+        self._value, self._n = math.nan, 0
+        self._histogram = np.zeros(BINS, np.int64)
+        self._positive = math.nan
+
+    def update(self, group: Group) -> None:
+        if group.key != 0:
+            return  # 0 is the sample itself, the others are redraws
+        x = group.x
+        self._value, self._n = self.baseline_value(x), len(x)
+        if len(x) > MAX_OCCURRENCES:
+            x = x[np.linspace(0, len(x) - 1, MAX_OCCURRENCES).round().astype(int)]
+        self._histogram, self._positive = histogram(x)
+
+    def compute(self) -> dict[str, float]:
+        """mean_cosine and positive_pairs of the sample, n occurrences."""
+        return {"mean_cosine": self._value, "positive_pairs": self._positive, "n": float(self._n)}
+
+    def baseline_value(self, x: np.ndarray) -> float:
+        return float(mean_cosine(x))
+
+    def outputs(self) -> dict[str, Histogram]:
+        return {"cosine_histogram": Histogram(self._histogram)}
+
+    def sum_form(self) -> SumForm:
+        return SumForm()
+
+
+@dataclass(frozen=True)
+class Histogram(Output):
+    """How many pairs of a layer have a cosine in each bin."""
+
+    counts: np.ndarray  # (BINS,) int64
+
+    def write_together(self, by_place: Mapping[str, Histogram], folder: Path, *, n_layers: int, title: str) -> None:
+        """Write one table of all layers: each bin's lower and upper edge, and the number of pairs of each layer."""
+        import pandas as pd
+
+        edges = (2 * np.arange(BINS + 1) - BINS) / BINS
+        columns = {place: by_place[place].counts.tolist() for place in sorted(by_place)}
+        table = pd.DataFrame({"from": edges[:-1], "to": edges[1:], **columns})
+        write_csv(table, folder / FILE)
+
+
+class WordNorm(Metric):
+    """Mean, median and spread over occurrences of the vectors' Euclidean norm, >= 0. It has no chance level."""
+
+    over = "occurrence"
+    title = "Length of word vectors"
+    reading = Reading(unit="l2 norm", subject="word vectors", lower="shorter", higher="longer")
+    definition = "mean Euclidean norm of an occurrence's vector"
+    invariances = frozenset({"rotation", "permutation"})
+
+    def __init__(self) -> None:
+        self._norms: list[np.ndarray] = []
+
+    def update(self, group: Group) -> None:
+        self.update_block(Block.of(group))
+
+    def update_block(self, block: Block) -> None:
+        self._norms.append(block.prepared_rows.norms.ravel())
+
+    def compute(self) -> dict[str, float]:
+        """raw (mean), median, sd (ddof 1), n occurrences."""
+        with np.errstate(invalid="ignore"):  # of an infinite length
+            return summary(np.concatenate(self._norms) if self._norms else np.empty(0))
+
+    def sum_form(self) -> SumForm:
+        return NormSums()
+
+
+class NormSums(SumForm):
+    """From the number of rows, the sum of their lengths and that of the squares."""
+
+    def addends(self, batch: Batch) -> Mapping[str, Tensor]:
+        norms = batch.norms
+        return {"rows": batch.lengths.sum(), "norms": norms.sum(), "norms squared": norms.square().sum()}
+
+    def statistics(self, sums: Sums) -> dict[str, float]:
+        return mean_and_spread(*(float(sums.overall[name]) for name in ("rows", "norms", "norms squared")))
