@@ -11,7 +11,7 @@ from ctxexp_measures.frequency.degeneration import statistics
 
 from ctxexp import Group
 from ctxexp.maths import geometry as cosines_of_pairs
-from ctxexp.metrics import contextuality
+from ctxexp.metrics import similarity
 from tests import naive
 from tests.shipped import Anisotropy
 
@@ -52,7 +52,7 @@ def test_zero_rows_and_lone_rows_are_undefined() -> None:
 
 
 def test_of_many_occurrences_some_are_paired(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contextuality, "MAX_OCCURRENCES", 5)
+    monkeypatch.setattr(similarity, "MAX_OCCURRENCES", 5)
     x = np.random.default_rng(0).normal(size=(9, 3))
     metric = Anisotropy()
     metric.update(Group(0, x))
@@ -69,8 +69,8 @@ def test_one_table_of_all_layers(tmp_path: Path) -> None:
         metric.update(Group(0, x))
         histograms[f"layer_{i:02d}"] = metric.outputs()["cosine_histogram"]
     histograms["layer_00"].write_together(histograms, tmp_path, n_layers=3, title="mine")
-    assert [path.name for path in tmp_path.iterdir()] == [contextuality.FILE]
-    with (tmp_path / contextuality.FILE).open(encoding="utf-8") as file:
+    assert [path.name for path in tmp_path.iterdir()] == [similarity.FILE]
+    with (tmp_path / similarity.FILE).open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == ["from", "to", "layer_00", "layer_01", "layer_02"]
     assert [float(row["from"]) for row in rows] == pytest.approx(np.linspace(-1, 0.96, 50).tolist())
