@@ -319,7 +319,10 @@ def _model(model: object, chosen: dict[str, Any]) -> str | Encoder:
     if isinstance(model, Path):  # of one part it isn't a name
         model = str(model) if len(model.parts) > 1 else f"./{model}"
     if not isinstance(model, str | Encoder):
-        model = from_transformers(model, chosen.pop("tokenizer", None), layers=chosen.pop("layers", None))
+        layers = chosen.pop("layers", None)
+        model = from_transformers(
+            model, chosen.pop("tokenizer", None), layers=layers, unused="refuse"
+        )  # as of a folder
     if "tokenizer" in chosen:
         raise ConfigError(f"tokenizer= goes with a transformers model in memory, got {type(model).__name__}")
     if odd := {"weights", "layers", "device"} & chosen.keys() if isinstance(model, Encoder) else ():

@@ -19,6 +19,7 @@ from ctxexp.models.options import (
     LongTexts,
     Pooling,
     TransformerOptions,
+    Unused,
     Weights,
     check_choices,
     with_transformer_options,
@@ -134,6 +135,7 @@ def from_transformers(
     layers: Sequence[int] | None = None,
     prefix: str = AS_TOKENIZER,
     lower: bool | None = None,
+    unused: Unused = "warn",
 ) -> Encoder:
     """All layers of a transformers model in memory, on the device and in the type that it has, read as by `eval()`.
 
@@ -148,7 +150,7 @@ def from_transformers(
             encoder-decoder the encoder is taken.
         tokenizer: Its fast tokenizer; None: the one beside it there, else that of the files it was loaded from.
         name: Its label in figures (None: the name that it was loaded by, else its class).
-        pooling, final_norm, long, layers, prefix, lower: As in the options of `model=huggingface`.
+        pooling, final_norm, long, layers, prefix, lower, unused: As in the options of `model=huggingface`.
 
     Returns:
         An encoder that `ctxexp.measure` takes as its model.
@@ -156,7 +158,8 @@ def from_transformers(
     Raises:
         ConfigError: It is no such model, or has no tokenizer.
         EncodingError: The weights are of a type other than float32, bfloat16 and float16.
-        ModelError: A weight is NaN or infinite, or the tokenizer isn't the model's own.
+        ModelError: A weight is NaN or infinite, the tokenizer isn't the model's own, or, under `unused="refuse"` (as
+            `ctxexp.measure` takes it), its config or its tokenizer's files say what nothing reads.
 
     Example:
         >>> from transformers import AutoModel, AutoTokenizer
@@ -168,7 +171,7 @@ def from_transformers(
     """
     network, tokenizer = _parts(model, tokenizer)
     options = TransformerOptions(
-        pooling=pooling, final_norm=final_norm, long=long, layers=layers, prefix=prefix, lower=lower
+        pooling=pooling, final_norm=final_norm, long=long, layers=layers, prefix=prefix, lower=lower, unused=unused
     )
     from ctxexp.models.transformer.in_memory import from_memory
 

@@ -27,6 +27,7 @@ from ctxexp.errors import EncodingError, ModelError
 from ctxexp.files import atomic_write, file_sha256, user_path
 from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder
 from ctxexp.models.options import check_choices
+from ctxexp.models.transformer.ledger import conversion
 
 log = logging.getLogger("ctxexp")
 
@@ -130,10 +131,15 @@ class Layout:
     dim: int
 
 
+FASTTEXT, PICKLE = b"\xba\x16\x4f\x2f", b"\x80"  # how fastText's own files begin, and gensim's
+
+
 def detect_layout(path: Path) -> Layout:
     """The layout of a file, from its first lines. Raises ModelError for lines of no known format."""
     with _open(path) as stream:
         head = stream.read(_PEEK).removeprefix(_MARK)
+        if head.startswith((FASTTEXT, PICKLE)):
+            raise ValueError(f"no text or binary of word2vec's; {conversion(path)}")
         line, *rest = re.split(rb"\r\n|\r|\n", head, maxsplit=1)
         if header := _HEADER.fullmatch(line):
             dim = int(header[2])

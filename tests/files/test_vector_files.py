@@ -120,6 +120,7 @@ ONE = b"a " + np.array([1, 2], "<f4").tobytes()
         (b"a 1 2\n\nb 1 2\n", "line 2: empty"),
         (b"3 2\na 1 2\nb 1 2\n", "says 3 words, the file has 2"),
         (b"0 2\n", "no word vectors"),
+        (b"\xba\x16\x4f\x2f\x0c", "it holds v: .*fasttext.load_model"),
         (HEAD + ONE + b"\nb \x00\x00", "ends in word 2 of 2"),
         (HEAD + ONE + b"b " + np.array([np.inf, 0], "<f4").tobytes(), "word 2, 'b': NaN or"),
         (HEAD + ONE + b"\nb" + ONE + b"\nmore", "bytes after word 2"),

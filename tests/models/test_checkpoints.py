@@ -175,7 +175,7 @@ def test_download_once_then_cache(hub: list[str], tiny: Path) -> None:
 
 
 def test_what_the_hub_answers_is_said(hub: list[str]) -> None:
-    with pytest.raises(ModelError, match=r"has no model.safetensors, .* Pickled weights run whatever code"):
+    with pytest.raises(ModelError, match=r"has no model.safetensors; .* pickled weights run whatever code"):
         Checkpoint.of("me/pickled")
     with pytest.raises(ModelError, match=r"127.0.0.1:\d+ gives no me/none: .*Repository Not Found"):
         Checkpoint.of("me/none")
@@ -193,7 +193,7 @@ def test_messages(tiny: Path, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"has no config.json, so it is no transformers checkpoint"):
         checkpoint.folder_checkpoint(tmp_path, source="x")
     (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(ModelError, match=r"has no model.safetensors, or lacks a part.* save_pretrained"):
+    with pytest.raises(ModelError, match=r"has no model.safetensors; it holds config.json: .* save_pretrained"):
         checkpoint.folder_checkpoint(tmp_path, source="x")
 
 
@@ -203,10 +203,43 @@ def test_a_sharded_checkpoint_needs_every_part(tiny: Path, tmp_path: Path) -> No
     index = {"metadata": {}, "weight_map": {"a": names[0], "b": names[1]}}
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
     (tmp_path / names[0]).write_bytes(b"1")
-    with pytest.raises(ModelError, match="lacks a part that its index names"):
+    with pytest.raises(ModelError, match=r"lacks 1 of the parts that .*index.json names \(model-00002-of-00002"):
         checkpoint.folder_checkpoint(tmp_path, source="x")
     (tmp_path / names[1]).write_bytes(b"2")
     assert len(checkpoint.folder_checkpoint(tmp_path, source="x").weights_hash) == 16
+
+
+FORMS = {  # what lies there in place of the weights, and a word of the command that makes a model of it
+    "global_step5/mp_rank_00_model_states.pt": "zero_to_fp32.py",
+    "pytorch_model_fsdp_0/__0_0.distcp": "accelerate merge-weights .*/pytorch_model_fsdp_0 ",
+    "model.fp16.safetensors": "variant='fp16'",
+    "checkpoint-1000/config.json": "checkpoint=.*/checkpoint-1000$",
+    "0_Transformer/config.json": "checkpoint=.*/0_Transformer$",
+    "onnx/model.onnx": "an exported graph",
+    "openvino_model.bin": "an exported graph",
+    "tf_model.h5": "from_tf=True",
+    "flax_model.msgpack": "from_flax=True",
+    "model.ckpt": "pickled weights",
+    "model.Q4_0.gguf": "checkpoint=.*Q4_0.gguf$",
+    "other.safetensors": "mv .*other.safetensors .*/model.safetensors",
+    "cc.de.300.bin": "fasttext.load_model",
+    "words.kv": "save_word2vec_format",
+    "words.dat": "pickled weights",
+}
+HEADS = {".gguf": b"GGUF", ".bin": b"\xba\x16\x4f\x2f", ".kv": b"\x80\x04"}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_refusal_names_what_is_there_and_how_it_is_converted(tmp_path: Path, name: str) -> None:
+    file = tmp_path / name
+    for path in (file, tmp_path / "checkpoint-500" / "config.json" if "checkpoint" in name else file):
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(HEADS.get(file.suffix, b"") if "openvino" not in name else b"")
+    with pytest.raises(ModelError, match=rf"it holds {name.split('/')[0]}.*: .*{FORMS[name]}"):
+        Checkpoint.of(str(tmp_path))
+    if file.suffix in (".bin", ".kv", ".onnx") and "openvino" not in name:  # a file by itself
+        with pytest.raises(ModelError, match=FORMS[name]):
+            Checkpoint.of(str(file))
 
 
 @pytest.mark.parametrize("index", ["", "{}"])

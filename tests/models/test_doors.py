@@ -7,7 +7,7 @@ import json
 import struct
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -93,8 +93,11 @@ FAILING: dict[str, tuple[str, Change]] = {  # what is said of it, if anything
 }
 
 
+@pytest.mark.parametrize("unused", ["warn", "refuse"])
 @pytest.mark.parametrize("kind", FAILING)
-def test_both_doors_read_and_say_the_same(tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_both_doors_read_and_say_the_same(
+    tmp_path: Path, kind: str, unused: Literal["warn", "refuse"], caplog: pytest.LogCaptureFixture
+) -> None:
     word, change = FAILING[kind]
     folder = tiny_models.make("bert", tmp_path / "model")
     change(folder)
@@ -107,14 +110,16 @@ def test_both_doors_read_and_say_the_same(tmp_path: Path, kind: str, caplog: pyt
             return str(error).removeprefix(str(folder.parent) + "/"), None
         return caplog.text.replace(str(folder.parent) + "/", ""), made
 
-    said, by_path = outcome(lambda: encoder(folder))
-    said_of_objects, in_memory = outcome(
-        lambda: from_transformers(AutoModel.from_pretrained(folder), AutoTokenizer.from_pretrained(folder))
-    )
+    def in_memory() -> Any:
+        model, tokenizer = AutoModel.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+        return from_transformers(model, tokenizer, unused=unused)
+
+    said, by_path = outcome(lambda: encoder(folder, unused=unused))
+    said_of_objects, of_objects = outcome(in_memory)
     assert said == said_of_objects
     assert word in said
     assert bool(said) == bool(word)
-    np.testing.assert_array_equal(by_path, in_memory)  # type: ignore[arg-type]
+    np.testing.assert_array_equal(by_path, of_objects)  # type: ignore[arg-type]
 
 
 def test_a_tokenizer_that_its_owner_changed_reads_as_it_does(tmp_path: Path) -> None:

@@ -279,7 +279,9 @@ def test_mistakes_are_named(
     with pytest.raises(ModelError, match=r"none\.gguf can't be read \(FileNotFoundError.*expected a model's GGUF file"):
         huggingface(checkpoint=str(tmp_path / "none.gguf"))
     (tmp_path / "model.bin").write_bytes(b"PK\3\4")
-    with pytest.raises(ModelError, match=r"model\.bin begins with b'PK.*no GGUF file; expected one, or the model's"):
+    with pytest.raises(
+        ModelError, match=r"model\.bin is no GGUF file; expected one, or the model's folder: it holds .*pickled"
+    ):
         huggingface(checkpoint=str(tmp_path / "model.bin"))
     with pytest.raises(ModelError, match=r"model=gpt2 expects a checkpoint of type 'gpt2', but .* is a 'llama'"):
         gpt2(checkpoint=str(path))

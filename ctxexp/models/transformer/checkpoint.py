@@ -12,11 +12,7 @@ from typing import Any
 from ctxexp.errors import ModelError, error_text, line
 from ctxexp.files import file_sha256, user_path
 from ctxexp.models.transformer.gguf import check_gguf
-
-CONVERT = (
-    "Pickled weights run whatever code they hold: if you trust them, convert them once, by "
-    "AutoModel.from_pretrained(old) and its save_pretrained(new), and the tokenizer likewise; then checkpoint=new"
-)
+from ctxexp.models.transformer.ledger import conversion
 
 
 @dataclass(frozen=True)
@@ -177,12 +173,16 @@ def folder_checkpoint(folder: Path, *, source: str, revision: str = "") -> Check
     record."""
     by_name = bool(revision) and published_checkpoint(source) is None
     if not (folder / "config.json").is_file():
-        is_adapter = (folder / "adapter_config.json").is_file()
-        hint = "; it holds an adapter: merge it into its base model (merge_and_unload) and save that" * is_adapter
-        raise ModelError(f"{folder} has no config.json, so it is no transformers checkpoint{hint}")
+        raise ModelError(f"{folder} has no config.json, so it is no transformers checkpoint; {conversion(folder)}")
     weights = weight_files(folder)
     if not weights:
-        raise ModelError(f"{folder} has no model.safetensors, or lacks a part that its index names. {CONVERT}")
+        for index in sorted(folder.glob("*.index.json")):
+            if missing := sorted(name for name in _index_files(index) if not (folder / name).is_file()):
+                raise ModelError(
+                    f"{folder} lacks {len(missing)} of the parts that {index.name} names ({', '.join(missing[:3])}): "
+                    "copy or download them again"
+                )
+        raise ModelError(f"{folder} has no model.safetensors; {conversion(folder)}")
     hashes = {path.name: _sha256(path, by_name=by_name) for path in weights}
     others = [p for p in folder.iterdir() if p.is_file() and _changes_vectors(p) and p.name not in hashes]
     every = hashes | {path.name: _sha256(path, by_name=by_name) for path in others}

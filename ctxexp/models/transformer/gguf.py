@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ctxexp.errors import ModelError, error_text
+from ctxexp.models.transformer.ledger import conversion
 
 if TYPE_CHECKING:
     from gguf import GGUFReader
@@ -69,7 +70,7 @@ def check_gguf(file: Path) -> None:
             f"{file} can't be read ({error_text(error)}); expected a model's GGUF file or folder"
         ) from None
     if start != b"GGUF":
-        raise ModelError(f"{file} begins with {start!r}, so it is no GGUF file; expected one, or the model's folder")
+        raise ModelError(f"{file} is no GGUF file; expected one, or the model's folder: {conversion(file)}")
 
 
 def language_model_classes(kind: str) -> list[str]:

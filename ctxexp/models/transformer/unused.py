@@ -6,11 +6,9 @@ from __future__ import annotations
 import logging
 import re
 import sys
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, fields
-from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ctxexp.errors import ModelError, short
 from ctxexp.files.job_folder import read_json
 from ctxexp.models.transformer.checkpoint import ADAPTER, Checkpoint, weight_files
+from ctxexp.models.transformer.ledger import is_listed, ledger
 
 if TYPE_CHECKING:
     import torch
@@ -27,17 +26,6 @@ if TYPE_CHECKING:
     from ctxexp.models.options import Unused
 
 log = logging.getLogger("ctxexp")
-
-
-@cache
-def ledger() -> dict[str, dict[str, Any]]:
-    """The lists of `ledger.toml`."""
-    return tomllib.loads(Path(__file__).with_name("ledger.toml").read_text(encoding="utf-8"))
-
-
-def is_listed(name: str, *lists: str) -> bool:
-    """Whether a name is on one of these lists of the ledger."""
-    return any(re.fullmatch(pattern, name) for one in lists for pattern in ledger()[one])
 
 
 class Leftovers(NamedTuple):
@@ -53,18 +41,12 @@ def report_unused(unused: Iterable[Leftovers], policy: Unused, source: str) -> l
     if losses and policy == "refuse":
         raise ModelError(
             f"{source} holds what isn't used, so that its vectors would be another model's: {'; '.join(losses)}. "
-            "model.unused=warn measures what is left"
+            "model.unused=warn measures what is left (of a model in memory from_transformers(..., unused='warn'))"
         )
     warnings = [f"{source}: not used: {sentence}" for sentence in losses + doubts]
     for warning in warnings:
         log.warning("%s", warning)
     return warnings
-
-
-SENTENCE_SETTINGS = (  # of sentence-transformers, which change what its transformer is given, or how it is loaded
-    "do_lower_case", "model_args", "model_kwargs", "config_args", "config_kwargs", "tokenizer_args",
-    "processor_kwargs", "tokenizer_name_or_path",
-)  # fmt: skip
 
 
 def unused_files(checkpoint: Checkpoint, *, used: str = "") -> Leftovers:
@@ -74,8 +56,8 @@ def unused_files(checkpoint: Checkpoint, *, used: str = "") -> Leftovers:
     weights = weight_files(folder)
     losses = [
         f"{key}={settings[key]!r} of its settings for sentence-transformers (sentence_..._config.json)"
-        for key in SENTENCE_SETTINGS
-        if settings.get(key) and key != used
+        for key in settings
+        if settings[key] and key != used and not is_listed(key, "sentences")
     ]
     if (folder / "adapter_config.json").is_file():
         if not (folder / ADAPTER).is_file():

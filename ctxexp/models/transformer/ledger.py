@@ -1,0 +1,48 @@
+"""`ledger.toml`: what a checkpoint may hold beside what is read, each with its reason, and how other forms are
+converted."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+
+@cache
+def ledger() -> dict[str, dict[str, Any]]:
+    """The lists of `ledger.toml`."""
+    return tomllib.loads(Path(__file__).with_name("ledger.toml").read_text(encoding="utf-8"))
+
+
+def is_listed(name: str, *lists: str) -> bool:
+    """Whether a name is on one of these lists of the ledger."""
+    return any(re.fullmatch(pattern, name) for one in lists for pattern in ledger()[one])
+
+
+def conversion(place: Path) -> str:
+    """The form that a folder or file has, with the command that makes of it what is read; of an unknown form its files.
+
+    Example:
+        >>> conversion(Path("model.onnx")).partition(":")[0]
+        'it holds model.onnx'
+    """
+    folder = place if place.is_dir() else place.parent
+    paths = sorted(folder.glob("*")) + sorted(folder.glob("*/*")) if place.is_dir() else [place]
+    names = {path.relative_to(folder).as_posix(): path for path in paths}
+    for pattern, sentence in ledger()["forms"].items():
+        for name in sorted(names, key=lambda one: (one.count("/"), len(one), one), reverse="checkpoint" in pattern):
+            if match := re.match(pattern, f"{name}:{_head(names[name])}"):
+                what = name if pattern else ", ".join([*names][:6])
+                choices = {"folder": str(folder), "path": str(names[name]), "convert": ledger()["convert"]}
+                return f"it holds {what}: {sentence.format(*match.groups(''), **choices)}"
+    return "it holds nothing"
+
+
+def _head(path: Path) -> str:
+    """The first four bytes of a file, as hexadecimal digits."""
+    if not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        return file.read(4).hex()
