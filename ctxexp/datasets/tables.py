@@ -100,6 +100,7 @@ def open_table(
     """The table of a file, or in memory. Of JSON lines the columns are those up to the row by which each of `columns`
     has been seen under its first name; None: of all rows. Raises DataError, with the place."""
     wanted = None if columns is None else {_names(column)[0] for column in columns}
+    source = Path(source) if isinstance(source, str) else source
     if not isinstance(source, Path):
         return _table_in_memory(source, wanted)
     kind = kind or suffix_of(source)
@@ -128,20 +129,18 @@ def _names(column: Column) -> Sequence[str]:
 
 def _of_rows(name: object, rows: Callable[[], Iterator[tuple[str, Any]]], wanted: set[str] | None) -> Table:
     """The table of rows by column, which lack what they have no value for."""
-    columns: dict[str, None] = {}
-    for where, row in rows():
-        if not isinstance(row, Mapping):
-            raise DataError(f"{where}: expected an object, got {short(row)}")
-        columns |= dict.fromkeys(map(str, row))
-        if wanted is not None and columns.keys() >= wanted:
-            break
 
     def cells(names: Sequence[str]) -> Iterator[Row]:
         for where, row in rows():
             if not isinstance(row, Mapping):
                 raise DataError(f"{where}: expected an object, got {short(row)}")
-            yield where, [row.get(name) for name in names]
+            yield where, [row.get(name) for name in names] if names else row
 
+    columns: dict[str, None] = {}
+    for _, row in cells(()):
+        columns |= dict.fromkeys(map(str, row))
+        if wanted is not None and columns.keys() >= wanted:
+            break
     return Table(name, [*columns], cells)
 
 

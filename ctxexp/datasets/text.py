@@ -315,7 +315,7 @@ def data_files(folder: Path) -> Iterator[Path]:
     files = sorted(path for path in folder.iterdir() if not _HIDDEN.match(path.name))
     shards = [match for path in files if (match := _SHARD.match(path.name))]
     if len(sets := sorted({f"{match[1]}-*-of-{match[2]}" for match in shards})) > 1:
-        raise DataError(f"{folder}: files of several sets ({', '.join(sets)}): give a folder of one")
+        raise DataError(f"{folder}: files of several sets ({', '.join(sets)}): give one of them")
     if shards and len(shards) != int(shards[0][2]):
         raise DataError(f"{folder}: it holds {len(shards)} files of the set {sets[0]}; expected all of them")
     for path in files:

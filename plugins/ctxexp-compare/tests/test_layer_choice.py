@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from ctxexp_compare.layer_choice import winner
 from ctxexp_compare.layer_choice.choice import MEAN, Candidate, ScoreTable, choose
@@ -280,6 +281,18 @@ def test_bad_score_files_are_refused_in_a_line(tmp_path: Path) -> None:
     broken.write_bytes(b"\x1f\x8b\xff\xfe\x00")
     with pytest.raises(DataError, match="can't be read to its end"):
         score_file_table(broken, "mine")
+
+
+def test_a_score_stands_once_and_no_word_is_missing(tmp_path: Path) -> None:
+    rows = [{"model": "m", "task": task, "layer": i, "score": 50 + i} for task in ("A", "NA") for i in (0, 1)]
+    for frame in (pd.DataFrame(rows), rows):
+        assert score_file_table(frame, "m").tasks == ("A", "NA")
+    both = pd.concat([pd.DataFrame(rows).assign(split=split) for split in ("dev", "test")])
+    both.to_csv(tmp_path / "scores.csv", index=False)
+    with pytest.raises(DataError, match=r"line 6: model m, task A, layer 0 stands twice; .* split \('dev', 'test'\)"):
+        score_file_table(tmp_path / "scores.csv", "m")
+    both[both["split"] == "test"].to_parquet(tmp_path / "scores.parquet")
+    assert score_file_table(tmp_path / "scores.parquet", "m").scores.tolist() == [[50.0, 51.0]] * 2
 
 
 def test_released_scores_give_the_published_gain() -> None:

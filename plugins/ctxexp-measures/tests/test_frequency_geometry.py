@@ -154,9 +154,10 @@ def test_ranks_come_from_counts_order_or_list(tmp_path: Path) -> None:
         (None, "expected corpus, vocabulary, or a UTF-8 file of words and counts"),
         ("", "an empty list of word frequencies"),
         ("a\t3\n\nb\n", "line 3: expected a word, a tab and a count: 'b'"),
+        ("a\t3\nb\t4\na\t5\n", r"line 3: word a stands twice; the rows differ in count"),
         ("the 70\nof 30\n", "line 1: expected a tab between word and count: 'the 70'"),
     ],
-    ids=["missing", "empty", "after a blank line", "no tab"],
+    ids=["missing", "empty", "after a blank line", "twice", "no tab"],
 )
 def test_lists_that_cannot_be_read_are_said(tmp_path: Path, text: str | None, message: str) -> None:
     path = tmp_path / "list.txt"

@@ -182,6 +182,8 @@ def test_a_lexicon_labels_words(tmp_path: Path) -> None:
     found = run(replace(small, tags={}), tmp_path / "a", labels=str(file))
     assert np.array_equal(curve(found, "raw"), curve(run(small, tmp_path / "b"), "raw"))
     assert read_lexicon(file)["w7"] == "B"
+    (table := file.with_suffix(".csv")).write_text("label,word\nB,NA\n")
+    assert read_lexicon(table) == {"na": "B"}
     for content, message in (
         ("a b\n", r"line 1: expected a word, a tab and its label, got \['a b'\]"),
         ("a\tX\nA\tY\n", r"line 2: 'A' has the labels 'X' and 'Y'"),

@@ -42,8 +42,9 @@ def score_file_table(source: Any, model: str, twin: str = "") -> ScoreTable:
     if isinstance(source, Path) and not source.is_file():
         raise ConfigError(f"no file {source} (scores=): expected a table with columns {', '.join(COLUMNS)}")
     name = source if isinstance(source, Path) else type(source).__name__
-    rows = [*_rows(source)]
-    factor = 100.0 if max((abs(row["score"]) for row in rows), default=0.0) <= 1 else 1.0
+    if not (rows := [*_rows(source)]):
+        raise DataError(f"{name} has no scores; expected rows with columns {', '.join(COLUMNS)}")
+    factor = 100.0 if max(abs(row["score"]) for row in rows) <= 1 else 1.0
     own = _by_layer(rows, model, name)
     tables = [own] if not twin else [own, _by_layer(rows, twin, name)]
     shared = sorted(set.intersection(*(set(next(iter(table.values()))) for table in tables)))

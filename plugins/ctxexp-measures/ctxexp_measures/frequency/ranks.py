@@ -85,6 +85,11 @@ def read_list(path: Path) -> dict[str, int]:
             raise DataError(
                 f"{path}, line {numbered[bad][0]}: expected a word, a tab and a count: {lines[bad][:60]!r}"
             ) from None
+        firsts: dict[str, dict[str, str]] = {}
+        for (number, _), (word, count, *_) in zip(numbered, fields, strict=True):
+            row = {"word": word.strip(), "count": count}
+            if (first := firsts.setdefault(row["word"], row)) != row:
+                raise DataError.of_key(f"{path}, line {number}", ["word"], first, row)
         words = [words[i] for i in np.argsort(-counts, kind="stable").tolist()]
     elif all(len(word.split()) > 1 and _number(word.split()[-1]) for word in words):
         raise DataError(f"{path}, line {numbered[0][0]}: expected a tab between word and count: {lines[0][:60]!r}")

@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from ctxexp_compare.layer_choice.families import families_by_name
+from ctxexp_compare.layer_choice.score_file import RELEASED
 
 from ctxexp.command import registry
+from ctxexp.datasets import read_table
 from ctxexp.errors import DataError
 from ctxexp.report import published_curves
 from ctxexp.results import Key
@@ -51,10 +53,8 @@ def mteb_by_layer(inputs: Inputs, paper: str, tests: Sequence[Test]) -> list[Sou
         return []
     import pandas as pd
 
-    rows = pd.read_csv(path, dtype={"size": str, "revision": str})
-    expected = {"family", "size", "revision", "layer", "task", "split", "subset", "main_score"}
-    if missing := expected - set(rows.columns):
-        raise DataError(f"{path}: no column {', '.join(sorted(missing))}; expected {', '.join(sorted(expected))}")
+    cells = [cells for _, cells in read_table(path, RELEASED)]
+    rows = pd.DataFrame(cells, columns=[*RELEASED]).astype({"layer": int, "main_score": float})
     members = []
     for model, trained in MTEB.items():
         curves = {}
@@ -157,10 +157,10 @@ def _word_table(folder: Path, model: str) -> pd.DataFrame:
         raise DataError(
             f"no {model}/self_similarity.csv in {folder} (released=): expected a clone of github.com/kawine/contextual"
         )
-    table = pd.read_csv(path, keep_default_na=False, na_values=[""])  # "nan", "null" are words
+    table = pd.DataFrame([row for _, row in read_table(path)])
     if list(table.columns[:1]) != ["word"] or not all(str(c).startswith("layer_") for c in table.columns[1:]):
         raise DataError(f"{path}: expected columns word, layer_0 or layer_1, ..., got {', '.join(table.columns[:3])}")
-    return table.set_index("word").astype(np.float64)
+    return table.set_index("word").replace("", np.nan).astype(np.float64)
 
 
 def _word_files(folder: Path, model: str) -> list[Path]:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import logging
 import warnings
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ctxexp import Corpus, Text
-from ctxexp.datasets import text_lines, user_path
+from ctxexp.datasets import read_table, text_lines, user_path
 from ctxexp.errors import DataError, UnknownName
 from ctxexp_measures.senses.attributes import tags_of_rows
 
 SENSE = "sense"
-LEXICON = (".tsv", ".txt")  # a file of words and their labels
+LEXICON = (".tsv", ".txt", ".csv", ".jsonl", ".parquet", ".arrow")  # files of words and their labels
 LABEL = "label"  # the tag of a text whose file has one label a word
 
 log = logging.getLogger("ctxexp")
@@ -120,15 +122,18 @@ def _labels(text: Text, kind: str, rows: np.ndarray, words: np.ndarray) -> list[
 
 
 def read_lexicon(path: Path) -> dict[str, str]:
-    """Labels of words, case aside, from lines of a word, a tab and its label. Raises DataError."""
+    """Labels of words, case aside, from lines of a word, a tab and its label, or a table's columns word and label.
+    Raises DataError."""
     labels: dict[str, str] = {}
-    for number, line in text_lines(path):
-        fields = line.split("\t")
-        if len(fields) != 2 or not all(field.strip() for field in fields):
-            raise DataError(f"{path}, line {number}: expected a word, a tab and its label, got {fields}")
+    rows: Iterable[tuple[str, Any]] = read_table(path, ["word", "label"])
+    if path.suffix in (".tsv", ".txt"):
+        rows = ((f"{path}, line {number}", line.split("\t")) for number, line in text_lines(path))
+    for where, fields in rows:
+        if len(fields) != 2 or not all(isinstance(field, str) and field.strip() for field in fields):
+            raise DataError(f"{where}: expected a word, a tab and its label, got {list(fields)}")
         word, label = (field.strip() for field in fields)
         if labels.setdefault(word.casefold(), label) != label:
-            raise DataError(f"{path}, line {number}: {word!r} has the labels {labels[word.casefold()]!r} and {label!r}")
+            raise DataError(f"{where}: {word!r} has the labels {labels[word.casefold()]!r} and {label!r}")
     return labels
 
 
