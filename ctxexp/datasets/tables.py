@@ -130,18 +130,18 @@ def _names(column: Column) -> Sequence[str]:
 def _of_rows(name: object, rows: Callable[[], Iterator[tuple[str, Any]]], wanted: set[str] | None) -> Table:
     """The table of rows by column, which lack what they have no value for."""
 
-    def cells(names: Sequence[str]) -> Iterator[Row]:
+    def objects() -> Iterator[tuple[str, Mapping[str, Any]]]:
         for where, row in rows():
             if not isinstance(row, Mapping):
                 raise DataError(f"{where}: expected an object, got {short(row)}")
-            yield where, [row.get(name) for name in names] if names else row
+            yield where, row
 
     columns: dict[str, None] = {}
-    for _, row in cells(()):
+    for _, row in objects():
         columns |= dict.fromkeys(map(str, row))
         if wanted is not None and columns.keys() >= wanted:
             break
-    return Table(name, [*columns], cells)
+    return Table(name, [*columns], lambda names: ((at, [row.get(name) for name in names]) for at, row in objects()))
 
 
 def _table_in_memory(source: Any, wanted: set[str] | None) -> Table:
