@@ -180,8 +180,8 @@ A, AB = Sentence.of("a"), Sentence.of("ab")
 PYTHON: list[tuple[str, Callable[[], object], type[Exception], str]] = [
     ("no sentence", measured(text=[]), ConfigError, "at least one sentence, got none"),
     ("no word", measured(text=["", []]), ConfigError, "text: expected words, got none in 2 sentences"),
-    *((f"text={text}", measured(text=text), ConfigError, "each a string or a list of words, got ")
-      for text in ([1], [None], ["a b", 2.5])),
+    ("no text", measured(text=[None]), ConfigError, "text: expected words, got none in 1 sentences"),
+    ("a number", measured(text=["a b", 2.5]), DataError, "text: row 1 holds 2.5; expected a text, or a list of words"),
     ("transform=Center()", measured(transform=Center()), ConfigError, "expected a factory, such as a class, got"),
     ("control={}", measured(control={}), ConfigError, "control: expected a name or a ctxexp.Control, got dict"),
     ("baseline=[]", measured(baseline=["x", 5]), ConfigError, "expected a name or a ctxexp.Baseline, got list"),
