@@ -51,7 +51,8 @@ def test_expectations_are_traces_of_dense_matrices(limit: int, monkeypatch: pyte
     n, cell = len(design.attributes), design.levels["cell"]
     outside = np.eye(n) - averaging(dense(cell.of_row))
     of_word = dense(design.levels["word"].of_row)
-    assert [factor.name for factor in design.factors] == ["position", "sentence", "document"]
+    assert [factor.name for factor in design.factors] == ["sentence", "document"]
+    np.testing.assert_allclose(design.place.within, 0, atol=1e-12)
     for i, a in enumerate(design.factors):
         form = outside @ averaging(dense(a.of_row)) @ outside  # the squares of a are tr(form x x')
         np.testing.assert_allclose(a.own, of_word.T @ np.diag(form), atol=1e-9)
@@ -62,7 +63,7 @@ def test_expectations_are_traces_of_dense_matrices(limit: int, monkeypatch: pyte
             np.testing.assert_allclose(design.expected[i, k], np.trace(z.T @ form @ z) - a.own @ b.within, atol=1e-8)
     for name, level in design.levels.items():
         means = averaging(dense(level.of_row))
-        for factor in design.factors:
+        for factor in (design.place, *design.factors):
             expected = of_word.T @ np.diag(means @ dense(factor.of_row) @ dense(factor.of_row).T @ means)
             np.testing.assert_allclose(factor.of_means[name], expected, atol=1e-9)
 
@@ -86,7 +87,7 @@ def test_squares_and_influences_equal_those_of_dense_matrices() -> None:
         of = design.levels["cell"].of_row
         total = np.bincount(of, weights)
         means = np.stack([np.bincount(of, weights * column) / total for column in y.T], axis=1)
-        z = dense(design.factors[1].of_row)
+        z = dense(design.factors[0].of_row)
         sums = z.T @ (weights[:, None] * (y - means[of]))
         return float(((sums**2).sum(axis=1) / (z.T @ weights)).sum())
 
@@ -139,7 +140,7 @@ def test_a_factor_that_nothing_tells_stays_in_the_rest() -> None:
     known, x, clusters = world.draw_text(1500)
     some = population(known.subset(np.flatnonzero(known.position == known.sentence % 5)), min_contexts=2)
     design = Design.of(some)
-    assert [factor.name for factor in design.factors] == ["position"]
+    assert not design.factors
     parts = components(design, squares(x[some.rows], design), clusters.n_blocks)
     truth = world.truth()
     assert parts["rest"].value == pytest.approx(truth["rest"] + truth["sentence"], rel=0.1)
@@ -254,15 +255,13 @@ def test_rows_find_their_tokens_by_their_words() -> None:
     assert text.tokens.tolist() == [[1, 2], [4, 5], [1, 1], [7, 8]]
 
 
-class Blanks(Mixed):
-    """Layer 0 knows the spelling and whether the word begins its sentence, as a vocabulary with blanks does; layer 1
-    the sentence too."""
+class Placed(Mixed):
+    """Layer 0 has a vector for each word at each place, as interactions of the two give; layer 1 the sentence too."""
 
-    name = "blanks"
     run_info = True
 
     def _spelled(self, sentence: Sentence) -> list[str]:
-        return [w if i == 0 else f" {w}" for i, w in enumerate(sentence.words)]
+        return [f"{w} {i}" for i, w in enumerate(sentence.words)]
 
     def encode(self, batch: list[Sentence]) -> list[EncodedSentence]:  # type: ignore[override]
         spelled = [Sentence.of(self._spelled(sentence)) for sentence in batch]
@@ -273,18 +272,17 @@ class Blanks(Mixed):
         return [self._spelled(s) if self.told else list(s.words) for s in sentences]
 
 
-def test_forms_have_no_context_at_layer_0(tmp_path: Path) -> None:
-    """By spelling alone the variants with and without a blank would pass for context."""
+@pytest.mark.parametrize(("told", "component"), [(True, "form"), (False, "position")])
+def test_what_a_word_and_its_place_make_together_is_no_context(tmp_path: Path, told: bool, component: str) -> None:
+    """Whether the pieces tell the place or not."""
     rng = np.random.default_rng(1)
-    corpus = Corpus.of("blanks", [rng.choice([*"abcdefgh"], 6).tolist() for _ in range(150)])
-    floors = {}
-    for knows in (True, False):
-        encoder = Blanks()
-        encoder.told, encoder.name = knows, f"blanks {knows}"
-        found = run(encoder, corpus, tmp_path)
-        floors[knows] = found.by_name["c/context"][0] + found.by_name["c/position"][0]
-    assert abs(floors[True]) < 1e-5
-    assert floors[False] > 0.03
+    corpus = Corpus.of("placed", [rng.choice([*"abcdefgh"], 6).tolist() for _ in range(150)])
+    encoder = Placed()
+    encoder.told, encoder.name = told, f"placed {told}"
+    found = run(encoder, corpus, tmp_path)
+    assert abs(found.by_name["c/context"][0]) < 1e-5
+    assert found.by_name[f"c/{component}"][0] > 0.5
+    assert found.by_name["c/context"][1] == pytest.approx(0.5, abs=0.08)
 
 
 def test_a_transformers_pieces_are_its_own() -> None:

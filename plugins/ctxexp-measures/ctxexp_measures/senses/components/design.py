@@ -20,7 +20,8 @@ SINGULAR = 1e-9  # of a factor's expected squares per row, below which there is 
 
 @dataclass(frozen=True)
 class Partition:
-    """A partition of the rows: words, the forms of each, or the cells (a form in one sense) of each form."""
+    """A partition of the rows: words, the forms of each, the senses of each form, or cells: a form in one sense at one
+    place."""
 
     of_row: np.ndarray  # (n,) number
     counts: np.ndarray  # (levels,) float64, rows
@@ -40,7 +41,8 @@ class Partition:
 
 @dataclass(frozen=True)
 class CrossedFactor:
-    """A factor whose levels cut across words (position, sentence, document), and its share in the sums of squares."""
+    """A factor whose levels cut across cells (sentence, document) or hold some of them (a form's places), and its share
+    in the sums of squares."""
 
     name: str
     of_row: np.ndarray  # (n,)
@@ -56,10 +58,11 @@ class Design:
     """The rows to decompose, and the expectation of every sum of squares in every component."""
 
     attributes: RowAttributes
-    levels: dict[str, Partition]  # word, form, cell
+    levels: dict[str, Partition]  # word, form, sense, cell
     factors: tuple[CrossedFactor, ...]  # those whose variance these rows can estimate
     free: np.ndarray  # (words,) degrees of freedom within cells
     expected: np.ndarray  # (factors, factors): of the second's variance in the first's squares, own parts taken out
+    place: CrossedFactor  # the places of each form: nothing of it is left within cells
 
     @property
     def n_words(self) -> int:
@@ -69,15 +72,13 @@ class Design:
     def of(cls, attributes: RowAttributes) -> Design:
         """The design of these rows."""
         word, form = attributes.word.codes, attributes.form.codes
-        cell = Partition.of(_cells(attributes), word)
-        levels = {"word": Partition.of(word, word), "form": Partition.of(form, word), "cell": cell}
+        sense = _pairs(form, attributes.sense.codes + 1)
+        codes_by_level = {"word": word, "form": form, "sense": sense, "cell": _pairs(sense, attributes.position)}
+        levels = {name: Partition.of(codes, word) for name, codes in codes_by_level.items()}
+        cell = levels["cell"]
         n_words = len(levels["word"].counts)
         free = np.bincount(cell.word, cell.counts - 1, minlength=n_words)
-        factors = [
-            ("position", attributes.position),
-            ("sentence", attributes.sentence),
-            ("document", attributes.document),
-        ]
+        factors = [("sentence", attributes.sentence), ("document", attributes.document)]
         candidates = [_crossed_factor(name, codes, levels, free) for name, codes in factors if codes is not None]
         # coefficients of b's variance in a's squares once each word's own part is taken out
         pairs = [[_trace(a, b, cell.counts) - float(a.own @ b.within) for b in candidates] for a in candidates]
@@ -89,34 +90,36 @@ class Design:
             tuple(candidates[i] for i in chosen_numbers),
             free,
             expected[np.ix_(chosen_numbers, chosen_numbers)],
+            _crossed_factor("position", _pairs(form, attributes.position), levels, free),
         )
 
 
 def population(attributes: RowAttributes, *, min_contexts: int) -> RowAttributes:
     """The rows to decompose: of words with sense labels the labelled rows, else all; of these the words in at least
-    `min_contexts` sentences and at least twice in one form and sense, without which nothing can be told from noise.
-    Raises MetricError if there are none."""
+    `min_contexts` sentences and at least twice in one form and sense at one place, without which context can't be told
+    from place. Raises MetricError if there are none."""
     labelled = np.zeros(len(attributes.word), bool)
     labelled[attributes.word.codes[attributes.sense.codes >= 0]] = True
     attributes = attributes.subset(np.flatnonzero(~labelled[attributes.word.codes] | (attributes.sense.codes >= 0)))
     word = attributes.word.codes
-    pairs = np.unique(word * (attributes.sentence.max(initial=0) + 1) + attributes.sentence)
-    contexts = np.bincount(pairs // (attributes.sentence.max(initial=0) + 1), minlength=len(attributes.word))
-    cell = Partition.of(_cells(attributes), word)
+    first = np.unique(_pairs(word, attributes.sentence), return_index=True)[1]
+    contexts = np.bincount(word[first], minlength=len(attributes.word))
+    sense = _pairs(attributes.form.codes, attributes.sense.codes + 1)
+    cell = Partition.of(_pairs(sense, attributes.position), word)
     free = np.bincount(cell.word, cell.counts - 1, minlength=len(attributes.word))
     attributes = attributes.subset(np.flatnonzero(((contexts >= min_contexts) & (free > 0))[word]))
     if not len(attributes):
         raise MetricError(
             f"variance_components: no word stands in min_contexts={min_contexts} sentences, and twice in one form and "
-            "sense; use a corpus of more sentences"
+            "sense at one place; use a corpus of more sentences"
         )
     return attributes
 
 
 def ambiguous(design: Design) -> RowAttributes | None:
     """The rows of words with several labelled senses in one of their forms; None without any."""
-    cells, forms = (np.bincount(design.levels[level].word, minlength=design.n_words) for level in ("cell", "form"))
-    rows = np.flatnonzero((cells > forms)[design.attributes.word.codes])
+    senses, forms = (np.bincount(design.levels[level].word, minlength=design.n_words) for level in ("sense", "form"))
+    rows = np.flatnonzero((senses > forms)[design.attributes.word.codes])
     return design.attributes.subset(rows) if len(rows) else None
 
 
@@ -134,10 +137,9 @@ def count_pairs(a: np.ndarray, b: np.ndarray, shape: tuple[int, int]) -> csr_arr
     return coo_array((np.ones(len(a)), (a, b)), shape=shape).tocsr()
 
 
-def _cells(attributes: RowAttributes) -> np.ndarray:
-    """(n,) the number of each row's form and sense."""
-    code = attributes.form.codes * (len(attributes.sense) + 1) + attributes.sense.codes + 1
-    return np.unique(code, return_inverse=True)[1]
+def _pairs(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """(n,) a number for each pair of a (n,) and b (n,), integers from 0."""
+    return np.unique(a * (b.max(initial=0) + 1) + b, return_inverse=True)[1]
 
 
 def _crossed_factor(name: str, codes: np.ndarray, levels: dict[str, Partition], free: np.ndarray) -> CrossedFactor:

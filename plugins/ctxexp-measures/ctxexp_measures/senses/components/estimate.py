@@ -55,7 +55,7 @@ def squares(x: np.ndarray, design: Design) -> Squares:
     return result
 
 
-FIXED = {"word": ("word", ""), "form": ("form", "word"), "sense": ("cell", "form")}
+FIXED = {"word": ("word", ""), "form": ("form", "word"), "sense": ("sense", "form")}
 """The components of words: the level whose means differ, and the level within which they do."""
 
 
@@ -72,7 +72,7 @@ def components(design: Design, squares: Squares, n_blocks: int) -> dict[str, Val
     solver = _Solver(design, squares, n_blocks)
     names = [name for name in FIXED if name != "sense" or len(design.attributes.sense)]
     fixed = {name: solver.between(name) for name in names}
-    random = {factor.name: each for factor, each in zip(design.factors, solver.variances, strict=True)}
+    random = {factor.name: each for factor, each in solver.random}
     return {**fixed, **random, "rest": solver.rest()}
 
 
@@ -87,12 +87,13 @@ class _Solver:
         alone = 1 - 1 / cell.counts[cell.of_row]
         moves = (squares.within - alone * self.within[self.word]) / design.free[self.word]
         self.within_moved = moves / np.sqrt(np.where(alone > 0, alone, 1))
-        self.variances = self._variances()
-        shared = [each.value * f.within for each, f in zip(self.variances, design.factors, strict=True)]
-        self.own = self.within - np.sum(shared, axis=0) if shared else self.within  # (words,) variance of the rest
+        self.random = list(zip(design.factors, self._variances(), strict=True))
+        # (words,) variance of the rest
+        self.own = self.within - sum((each.value * f.within for f, each in self.random), np.zeros(design.n_words))
+        self.random.insert(0, (design.place, self._of_place()))
 
     def _variances(self) -> list[ValueWithInfluence]:
-        """The variances of positions, sentences and documents, from their squares less the part of noise."""
+        """The variances of sentences and documents, from their squares less the part of noise."""
         design, left, influence = self.design, [], []
         for factor in design.factors:
             rows = self.squares.by_factor[factor.name]
@@ -109,7 +110,19 @@ class _Solver:
 
     def between(self, name: str) -> ValueWithInfluence:
         """The spread of a level's means within the level above, noise taken out."""
-        (level, above), design = FIXED[name], self.design
+        total, blocks = self._spread(*FIXED[name])
+        return ValueWithInfluence(total / self.n, blocks / self.n)
+
+    def _of_place(self) -> ValueWithInfluence:
+        """The variance of a form's places, from the spread of cells within senses."""
+        total, blocks = self._spread("cell", "sense")
+        of_means = self.design.place.of_means
+        scale = float(of_means["cell"].sum() - of_means["sense"].sum())
+        return ValueWithInfluence(total / scale, blocks / scale) if scale > 0 else ValueWithInfluence(0.0, 0 * blocks)
+
+    def _spread(self, level: str, above: str) -> tuple[float, np.ndarray]:
+        """The squares of a level's means within the level above, noise taken out, and each block's influence."""
+        design = self.design
         rows = self.squares.means[level] - (self.squares.means[above] if above else 0)
         parts = np.bincount(design.levels[level].word, minlength=design.n_words).astype(np.float64)
         if above:  # of each word's own variance in the squares
@@ -118,18 +131,18 @@ class _Solver:
             parts -= self.sizes / self.n
         total = rows.sum() - parts @ self.own
         blocks = self._by_block(rows - parts[self.word] * self.within_moved)
-        for factor, each in zip(design.factors, self.variances, strict=True):
+        for factor, each in self.random:
             noise = factor.of_means[level].sum()
             noise -= factor.of_means[above].sum() if above else (factor.counts**2).sum() / self.n
             total -= noise * each.value
             blocks = blocks - (noise - parts @ factor.within) * each.influence
-        return ValueWithInfluence(float(total / self.n), blocks / self.n)
+        return float(total), blocks
 
     def rest(self) -> ValueWithInfluence:
         """The mean over rows of their words' own variance."""
         share = self.sizes / self.n
         blocks = self._by_block(self.own[self.word] / self.n + share[self.word] * self.within_moved)
-        for factor, each in zip(self.design.factors, self.variances, strict=True):
+        for factor, each in self.random:
             blocks = blocks - (share @ factor.within) * each.influence
         return ValueWithInfluence(float(share @ self.own), blocks)
 

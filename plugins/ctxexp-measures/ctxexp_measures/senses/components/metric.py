@@ -31,19 +31,20 @@ class VarianceComponents(TextMetric):
     sum over dimensions. `word`: a word is its spelling without case, or lemma and part of speech where the corpus tags
     them; `form`: its exact pieces to the model, so case, a blank before it, and inflection where lemmas are known (the
     spelling where the model has no pieces); `sense`: labelled senses within a form.
-    These are fixed: which words there are is part of the question. `position` (number of the word in its sentence),
-    `sentence` and, where the corpus has documents, `document` (then `sentence` is what is left within one) are random
-    effects that all words share; `rest` is what a word does by itself in one sentence. `context` is sense, sentence,
-    document and rest together.
+    These are fixed: which words there are is part of the question. `position` is what a form's place does (the number
+    of tokens before it), by itself and together with the form. `sentence` and, where the corpus has documents,
+    `document` (then `sentence` is what is left within one) are random effects that all words share; `rest` is what a
+    word does by itself in one sentence. `context` is sense, sentence, document and rest together.
 
-    Sequential sums of squares (word, then form, then sense; Henderson's method III 1953 for the others, fitted after
-    these), each solved for its exact expectation with a variance of the rest for every word, so that the estimate of
-    nothing may fall below 0; the components of `word`, `form` and `sense` are then of these very words. The
-    expectations are those of rows that follow the model above, which those of a network do only about: position isn't
-    additive where it goes through a layer norm, as in BERT's layer 0. A layer's floor, what the estimate makes up, is
-    its context with `control=alone`, where no word sees another. A warning says where a component's whole interval lies
-    below 0, which no variance can. Intervals draw sentences, or documents, anew. Of words with sense labels only the
-    labelled occurrences count; words need `min_contexts` sentences, and two occurrences in one form and sense. Where
+    Sequential sums of squares (word, form, sense, then place; Henderson's method III 1953 for the others, among
+    occurrences of one form and sense at one place), each solved for its exact expectation with a variance of the rest
+    for every word, so that the estimate of nothing may fall below 0; the components of `word`, `form` and `sense` are
+    then of these very words. Where no word sees another (`control=alone`) nothing varies within form and place, so
+    that context has a floor of 0. A warning says where a component's whole interval lies below 0, which no variance
+    can: the rows of a network follow the model above only about. Intervals draw sentences, or documents, anew. Of words
+    with sense labels only the labelled occurrences count; words need `min_contexts` sentences, and two occurrences in
+    one form and sense at one place. This is a share of variance, at the vectors' own scale: one loud direction may be
+    most of it, where contextuality scales it down. Where
     the corpus has senses, `ambiguous/...` decomposes the words with several. A factor that can't be told apart, such as
     the sentence where each holds one row, is left out and stays in `rest`. `total`: the sum of the components; `n`:
     rows. A warning says where a few rows of extreme length, as sinks, are most of what there is.
@@ -63,8 +64,8 @@ class VarianceComponents(TextMetric):
         main="context",
     )
     definition = (
-        "share of the variance that is sense, sentence, document or rest, not word, form or position; control=alone, "
-        "where no word sees another, gives each layer's floor"
+        "share of the variance that is sense, sentence, document or rest, not word, form or position; its floor, where "
+        "no word sees another (control=alone), is 0"
     )
     invariances = frozenset({"rotation", "scale", "shift", "permutation"})
 
@@ -130,8 +131,7 @@ def _look_below_zero(text: Text, task: str, statistics: Mapping[str, float | Est
         of = f" of {task} words" if task else ""
         log.warning(
             f"variance_components: in a layer {listing}{of}: the whole interval is below 0, which no variance can be. "
-            "The vectors there don't follow the sum of parts (position isn't additive after a layer norm, for one); "
-            "read shares of that size as 0"
+            "The vectors there don't follow the sum of parts; read shares of that size as 0"
         )
 
 
