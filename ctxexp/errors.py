@@ -8,9 +8,11 @@ from __future__ import annotations
 import difflib
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib.metadata import entry_points
 from typing import Any
+
+from ctxexp.host import without_autologging
 
 __all__ = [
     "ConfigError",
@@ -242,8 +244,9 @@ def plugin_call(
         within: The same for ctxexp's own errors, as in "metric 'x' at layer 3: ..."; None: their message stays.
     """
     part = f"{kind} {name!r}" if name else f"the {kind}"
-    try:
-        yield
+    try:  # a suspended encoder would keep autologging off
+        with nullcontext() if kind == "encoder" else without_autologging():
+            yield
     except (KeyboardInterrupt, GeneratorExit, Terminated):
         raise
     except BaseException as error:  # plugin code may raise anything

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
+from ctxexp.host import is_terminal
+
 if TYPE_CHECKING:
     from IPython.display import DisplayHandle
 
@@ -40,8 +42,7 @@ def show(text: str, stream: TextIO | None = None) -> None:
 
 def terminal_width() -> int:
     """The characters of a line of the terminal that is printed to; `WIDTH` where it is none."""
-    is_terminal = sys.stdout is not None and sys.stdout.isatty()
-    return shutil.get_terminal_size().columns if is_terminal else WIDTH
+    return shutil.get_terminal_size().columns if is_terminal(sys.stdout) else WIDTH
 
 
 def silence(stream: TextIO) -> None:
@@ -71,10 +72,10 @@ class Progress:
 
     def __init__(self, *, bars: bool | None = None, stream: TextIO | None = None, shown: bool = True) -> None:
         self.shown = shown
-        self.stream: TextIO | _Cell = stream or (
+        self.stream: TextIO | _Cell | None = stream or (
             _Cell() if shown and bars is not False and in_notebook() else sys.stderr
         )
-        self.bars = shown and (self.stream.isatty() if bars is None else bars)
+        self.bars = shown and (is_terminal(self.stream) if bars is None else bars)
 
     @classmethod
     def of(cls, choice: Progress | bool | None) -> Progress:
@@ -91,7 +92,7 @@ class Progress:
     @contextmanager
     def stage(self, name: str, total: float, unit: str = "it") -> Iterator[Stage]:
         """A stage of `total` units; the line at its end has the units, the time and the rate."""
-        stage = _Bar(name, total, unit, self.stream) if self.bars else _Line(name, total, unit)
+        stage = _Bar(name, total, unit, self.stream) if self.bars and self.stream else _Line(name, total, unit)
         done = "stopped after {0:,.0f} of {1:,.0f}"
         try:
             yield stage

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
+import sqlite3
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -88,25 +92,100 @@ def test_a_hydra_application_stays_as_it_was(way: str, tmp_path: Path) -> None:
 
 
 STATE = """
-import logging, os, random, torch
+import logging, os, random, signal, sys, threading, warnings
+import matplotlib, mlflow, numpy as np, scipy.special, torch, transformers
+from hydra.core.config_store import ConfigStore
+from hydra.core.global_hydra import GlobalHydra
+from matplotlib import pyplot as plt
 from mine import ctxexp, TEXT
+from omegaconf import OmegaConf
+from omegaconf.basecontainer import BaseContainer
+
+mlflow.set_tracking_uri("sqlite:///mine.db")
+mlflow.set_experiment("mine")
+mlflow.autolog(silent=True)
+plt.rcParams["lines.linewidth"] = 7
+names = [*logging.Logger.manager.loggerDict]
 
 def state():
-    libraries = {"KMP_DUPLICATE_LIB_OK", "TORCHINDUCTOR_CACHE_DIR"}  # scikit-learn's and torch's imports set them
-    environ = {key: value for key, value in os.environ.items() if key not in libraries}
-    level = logging.getLogger("mlflow.store.db.utils").level
-    return environ, random.getstate(), torch.random.get_rng_state().tolist(), level
+    libraries = {"KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK", "TORCHINDUCTOR_CACHE_DIR"}  # set by imports of theirs
+    loggers = [logging.getLogger(), *map(logging.getLogger, names)]
+    return {
+        "environ": {key: value for key, value in os.environ.items() if key not in libraries},
+        "random": (random.getstate(), str(np.random.get_state()), torch.random.get_rng_state().tolist()),
+        "torch": (torch.get_num_threads(), torch.is_grad_enabled(), torch.get_default_dtype()),
+        "warnings": (list(warnings.filters), warnings.showwarning),
+        "loggers": [(one.name, one.level, one.propagate, one.disabled, list(one.handlers)) for one in loggers],
+        "logging": (logging.raiseExceptions, logging.root.manager.disable, transformers.logging.get_verbosity()),
+        "signals": {one: signal.getsignal(one) for one in signal.valid_signals()},
+        "numpy": (np.geterr(), np.get_printoptions()),
+        "figures": (dict(matplotlib.rcParams), matplotlib.get_backend(), plt.get_fignums()),
+        "hydra": (GlobalHydra.instance().hydra, list(ConfigStore.instance().repo), sorted(BaseContainer._resolvers)),
+        "process": (os.getcwd(), sys.argv, sys.path[:], sys.stdout, sys.excepthook, threading.active_count()),
+        "mlflow": (mlflow.get_tracking_uri(), mlflow.get_registry_uri(), len(mlflow.search_experiments()),
+                   len(mlflow.search_runs(search_all_experiments=True)), dict(mlflow.active_run().data.params)),
+    }
 
-before = state()
-ctxexp.measure("bert", TEXT, metrics="self_similarity", options=["bootstrap=0"], progress=False)
-assert state() == before
+def measure(model, text=None, **keywords):
+    chosen = {"metrics": "self_similarity", "min_contexts": 2, "options": {"baseline.size": 5}}
+    return ctxexp.measure(model, text, **{**chosen, **keywords}, bootstrap=0, progress=False)
+
+chosen = OmegaConf.create({"metrics": ["self_similarity", "anisotropy"], "layers": [0, -1], "text": TEXT})
+bert = measure("bert", chosen.text, metrics=chosen.metrics, layers=chosen.layers)
+assert (bert.measures(), set(bert.frame.layer)) == (["self_similarity", "anisotropy"], {0, 4})
+arrays = ctxexp.from_arrays([np.random.default_rng(i).normal(size=(2, 5, 3)) for i, _ in enumerate(TEXT)],
+                            [line.split() for line in TEXT])
+with mlflow.start_run():
+    mlflow.log_param("theirs", 1)
+    for name, call in {
+        "measure": lambda: measure("bert", TEXT),
+        "fits": lambda: measure("random_words", TEXT, transform="clusterwise", options={"transform.components": 1}),
+        "arrays": lambda: measure(arrays),
+        "an error": lambda: measure("none of that name", TEXT),
+        "compare": lambda: (ctxexp.compare([bert, bert]).plot(), bert.plot("anisotropy"), bert.report("r.html")),
+        "files": lambda: ctxexp.load(bert.save("results")),
+    }.items():
+        before = state()
+        try:
+            call()
+        except ctxexp.CtxexpError:
+            assert name == "an error"
+        after = state()
+        assert after == before, (name, {key: (before[key], after[key]) for key in before if before[key] != after[key]})
+for stream in (None, type("OfAWindow", (), {"write": lambda self, text: len(text), "flush": lambda self: None})()):
+    (err, out), sys.stderr, sys.stdout = (sys.stderr, sys.stdout), stream, stream
+    again = ctxexp.measure("random_words", TEXT, metrics="self_similarity", min_contexts=2, bootstrap=0)
+    sys.stderr, sys.stdout = err, out
+    assert again.measures() == ["self_similarity"]
 """
 
 
-def test_environment_and_random_numbers_stay_as_they_were(tmp_path: Path) -> None:
+def test_the_host_stays_as_it_was(tmp_path: Path) -> None:
+    """Its environment, random numbers, warnings, logging, signals, NumPy, torch, figures, Hydra and MLflow, whose
+    autologging is on; and it is served whatever its streams are."""
     (tmp_path / "mine.py").write_text(MEASURE)
     done = subprocess.run([sys.executable, "-c", STATE], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("closed", ["<&- >&- 2>&-", "2>&-"])
+def test_a_command_without_streams_does_its_work(closed: str, tmp_path: Path) -> None:
+    """No file of ours gets the number of a stream, into which C libraries print."""
+    command = (
+        f"{sys.executable} -m ctxexp model=random_words metric=[anisotropy] bootstrap=0 figures.explorer=0 {closed}"
+    )
+    assert subprocess.run(["sh", "-c", command], cwd=tmp_path, stdout=subprocess.DEVNULL).returncode == 0
+    with sqlite3.connect(tmp_path / "mlruns" / "mlflow.db") as database:
+        assert database.execute("pragma integrity_check").fetchall() == [("ok",)]
+
+
+def test_a_sign_that_the_output_lacks_ends_no_command(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "ctxexp", "models"]
+    environ = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    run = partial(subprocess.run, cwd=tmp_path, env=environ, capture_output=True)
+    assert b"Traceback" not in run([*command[:3], "--help"]).stderr
+    done = run([*command, "json=true"])
+    assert (done.returncode, json.loads(done.stdout)["status"]) == (0, 0)
 
 
 def test_a_users_config_folder_comes_before_ours(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from ctxexp.dataset import Corpus, Sentence
 from ctxexp.datasets.text import TextTable
 from ctxexp.errors import ConfigError, line, suggestions
 from ctxexp.files import user_path
+from ctxexp.host import plain, same_random_numbers
 from ctxexp.metrics import Metric
 from ctxexp.model import Encoder
 from ctxexp.models.huggingface import from_transformers
@@ -111,7 +112,7 @@ def measure(
         control=control, tokenizer=tokenizer, **unknown,
     )  # fmt: skip
     stages = Progress.of(progress)
-    with TemporaryDirectory() as own:
+    with TemporaryDirectory() as own, same_random_numbers():
         return Experiment(config, stages).run(Path(folder or own))
 
 
@@ -132,6 +133,7 @@ def configured(
 
     for key in keywords.keys() - {*KEYS, *OTHERS}:
         raise ConfigError(_unknown(key))
+    model, text, options, keywords = map(plain, (model, text, options, keywords))
     chosen = {key: value for key, value in keywords.items() if value is not None}
     model = _model(model, chosen)
     check_text(text)

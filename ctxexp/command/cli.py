@@ -34,6 +34,7 @@ from ctxexp.errors import ConfigError, CtxexpError, DiskError, line, near, short
 from ctxexp.files import check_absent, check_writable, user_path
 from ctxexp.files.code_version import __version__, skip_damaged
 from ctxexp.files.credentials import mask
+from ctxexp.host import open_streams
 from ctxexp.plugins import COMMAND
 from ctxexp.plugins.arguments import parse_value, type_hints, type_text, value_text
 from ctxexp.plugins.registry import refuse_typed, registry
@@ -115,7 +116,9 @@ class Verb:
         if not isinstance(made, Document):
             return made or 0
         if as_json:
-            print(json.dumps({"verb": self.name, **made.as_dict(files)}, ensure_ascii=False, default=str))
+            is_unicode = "utf" in (getattr(sys.stdout, "encoding", None) or "").lower()
+            document = {"verb": self.name, **made.as_dict(files)}
+            print(json.dumps(document, ensure_ascii=not is_unicode, default=str))
         else:
             show(made.text(terminal_width(), files))
         return made.status
@@ -210,6 +213,7 @@ def _keep_objects() -> None:
 def main() -> None:
     """Entry point of `ctxexp` and `python -m ctxexp`."""
     status: int | str | None
+    open_streams()
     try:
         gc.set_threshold(1_000_000)  # imports make 350,000 objects that stay: searching them took 5 % of a start
         atexit.register(_keep_objects)
@@ -241,8 +245,7 @@ def run_command_line(args: Sequence[str]) -> int | str | None:
     except SystemExit as leaving:  # Hydra's way to end
         status = mask(leaving.code) if isinstance(leaving.code, str) else leaving.code
     try:
-        if sys.stdout is not None:  # it may be closed from the start
-            sys.stdout.flush()
+        sys.stdout.flush()
     except OSError:
         silence(sys.stdout)
     return status

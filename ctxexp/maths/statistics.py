@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from ctxexp.host import without_autologging
+
 CHUNK = 2**18  # counts held at a time: about a core's second-level cache
 LEAST = 3  # pairs behind a rank correlation: of two it is always 1 or -1, whatever they are
 
@@ -201,7 +203,7 @@ def kmeans(x: np.ndarray, k: int, *, seed: int, starts: int = 1, rounds: int = 3
 
     if len(np.unique((x**2).sum(axis=1))) < k:  # else there are k different rows, and no need to look for equal ones
         k = min(k, len(np.unique(x, axis=0)))
-    with _libraries().limit(limits=1):  # several threads add up in whatever order they end
+    with _libraries().limit(limits=1), without_autologging():  # several threads add up in whatever order they end
         model = KMeans(k, n_init=starts, max_iter=rounds, tol=0, random_state=seed).fit(x)
     return model.labels_, model.cluster_centers_
 
