@@ -6,10 +6,13 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 from ctxexp.baselines import Baseline
@@ -277,11 +280,20 @@ class Experiment:
             title=self.title,
         )
 
+    @cached_property
+    def _cache(self) -> Path:
+        """The folder of vectors; one of this experiment's own for those that no other run may find."""
+        if "not_stored" not in self.encoder.details:
+            return vector_folder(self.config.cache.folder)
+        folder = Path(mkdtemp(prefix="ctxexp-"))
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        return folder
+
     @property
     def vectors(self) -> Vectors:
         """How vectors are computed and kept."""
-        config = self.config
-        cache, limit = vector_folder(config.cache.folder), config.cache.limit_gb
+        config, cache = self.config, self._cache
+        limit = config.cache.limit_gb
         return Vectors(
             cache=cache,
             limit_bytes=disk_limit(cache) if limit == "auto" else None if limit is None else int(limit * 1e9),

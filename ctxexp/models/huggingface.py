@@ -4,7 +4,7 @@ papers' two, `model=bert` and `model=gpt2`, as mini, published or untrained; and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -34,7 +34,8 @@ from ctxexp.models.transformer.checkpoint import (
 from ctxexp.models.transformer.unused import report_unused, unused_files
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from torch import nn
+    from transformers import PreTrainedTokenizerBase
 
 
 @with_transformer_options
@@ -157,9 +158,10 @@ def from_transformers(
 
     Raises:
         ConfigError: It is no such model, or has no tokenizer.
-        EncodingError: The weights are of a type other than float32, bfloat16 and float16.
-        ModelError: A weight is NaN or infinite, the tokenizer isn't the model's own, or, under `unused="refuse"` (as
-            `ctxexp.measure` takes it), its config or its tokenizer's files say what nothing reads.
+        ModelError: The weights are of a type other than float32, bfloat16 and float16, or hold NaN or infinity; the
+            tokenizer isn't the model's own; the model as you call it computes something else than the network inside
+            it; or, under `unused="refuse"` (as `ctxexp.measure` takes it), its config or its tokenizer's files say what
+            nothing reads.
 
     Example:
         >>> from transformers import AutoModel, AutoTokenizer
@@ -178,24 +180,25 @@ def from_transformers(
     return from_memory(network, tokenizer, options, name)
 
 
-def _parts(model: Any, tokenizer: Any) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """The network and its tokenizer, as `from_transformers` takes them. Raises ConfigError, with what to write."""
-    network = model
-    if not hasattr(model, "base_model"):  # as all of transformers and peft have
-        tokenizer = tokenizer or getattr(model, "tokenizer", None)
-        parts: Iterable[object] = getattr(model, "children", list)()  # a SentenceTransformer's
-        network = getattr(model, "model", None) or next((getattr(part, "auto_model", None) for part in parts), None)
-    source = getattr(getattr(network, "config", None), "name_or_path", "")
-    if tokenizer is None and source:
-        from transformers import AutoTokenizer
+def _parts(model: Any, tokenizer: Any) -> tuple[nn.Module, PreTrainedTokenizerBase]:
+    """The module that holds the network, and its tokenizer, as `from_transformers` takes them. Raises ConfigError, with
+    what to write."""
+    module = model if hasattr(model, "named_modules") else getattr(model, "model", None)  # a pipeline's
+    tokenizer = tokenizer or getattr(model, "tokenizer", None)
+    if hasattr(module, "named_modules"):
+        from ctxexp.models.transformer.in_memory import find_network
 
-        with suppress(OSError, ValueError):  # no such files
-            tokenizer = AutoTokenizer.from_pretrained(source)
-    if tokenizer is None or not hasattr(network, "config"):
-        raise ConfigError(
-            "model: expected a name, a folder, a model of transformers or a ctxexp.Encoder, got "
-            f"{type(model).__name__}; a transformers model that wasn't loaded from files comes with its tokenizer: "
-            "ctxexp.measure(model, text, tokenizer=tokenizer), or wrapped once for several measurements: "
-            "ctxexp.from_transformers(model, tokenizer)"
-        )
-    return network, tokenizer
+        source = find_network(module).config.name_or_path
+        if tokenizer is None and source:
+            from transformers import AutoTokenizer
+
+            with suppress(OSError, ValueError):  # no such files
+                tokenizer = AutoTokenizer.from_pretrained(source)
+        if tokenizer is not None:
+            return module, tokenizer
+    raise ConfigError(
+        "model: expected a name, a folder, a model of transformers or a ctxexp.Encoder, got "
+        f"{type(model).__name__}; a transformers model that wasn't loaded from files comes with its tokenizer: "
+        "ctxexp.measure(model, text, tokenizer=tokenizer), or wrapped once for several measurements: "
+        "ctxexp.from_transformers(model, tokenizer)"
+    )

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from ctxexp.dataset import Sentence
-from ctxexp.errors import ConfigError, EncodingError, ModelError, error_text, plugin_call
+from ctxexp.errors import ConfigError, EncodingError, ModelError
 from ctxexp.files.code_version import package_digest
 from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder, TokenStates
 from ctxexp.models.options import TransformerOptions, layer_selection
@@ -26,13 +26,14 @@ from ctxexp.models.transformer.checkpoint import Checkpoint, label_of, weight_fi
 from ctxexp.models.transformer.forward import (
     ForwardPass,
     catch_tensors,
+    model_call,
     model_facts,
-    model_kind,
     table_rows,
     window_size,
 )
 from ctxexp.models.transformer.gguf import OUTPUT, read_matrix
-from ctxexp.models.transformer.loading import LoadedModel, state_hash, write_counts
+from ctxexp.models.transformer.identity import state_hash
+from ctxexp.models.transformer.loading import LoadedModel
 from ctxexp.models.transformer.pieces import PieceCache, PieceReader, Pieces, best_window, windows
 from ctxexp.models.transformer.unused import is_own_code, read_weight
 
@@ -59,18 +60,12 @@ class TransformerEncoder(Encoder):
         self, checkpoint: Checkpoint, options: TransformerOptions, loaded: LoadedModel, *, title: str = ""
     ) -> None:
         self.checkpoint, self.options, self.model, self.has_pooler = checkpoint, options, loaded.model, loaded.pooler
-        kind = f"{type(self.model).__name__}, {model_kind(type(self.model))}"
-
-        def failure(error: BaseException) -> str:
-            reason = str(error) if isinstance(error, ModelError) else error_text(error)
-            return f"{checkpoint.source} ({kind}) can't be read: {reason}"
-
-        with plugin_call("model", failure=failure, within=failure):
+        with model_call(self.model, checkpoint.source):
             self._device, facts = self.model.device, model_facts(self.model)
         self.n_layers, self.dim, self.causal, norm = facts[:4]
         self.dtype, self.title = options.dtype, title or label_of(checkpoint.source)
         self._out = torch.float32 if options.dtype == "float32" else torch.float16
-        self._write_counts = write_counts(self.model) if loaded.is_shared else []
+        self._identity = loaded.identity
         self._read = PieceReader(
             loaded.tokenizer, pooling=options.pooling, source=checkpoint.source,
             rows=table_rows(self.model), prefix=options.prefix,
@@ -84,8 +79,9 @@ class TransformerEncoder(Encoder):
         self.layers = layer_selection(options.layers, self.n_layers, checkpoint.source, options.point)
         if not facts.is_static and 0 in self.layer_numbers:
             raise ConfigError(
-                f"{checkpoint.source} ({kind}): what enters its first block depends on the pieces around each piece, "
-                f"so layer 0 is no word by itself; leave it out: model.layers={[*range(1, self.n_layers)]}"
+                f"{checkpoint.source} ({type(self.model).__name__}): what enters its first block depends on the pieces "
+                "around each piece, so layer 0 is no word by itself; leave it out: "
+                f"model.layers={[*range(1, self.n_layers)]}"
             )
         final_norm = options.final_norm or self._points is not None
         if not final_norm and norm is None:
@@ -98,7 +94,7 @@ class TransformerEncoder(Encoder):
         narrowed = options.window is not None and (own is None or options.window < own)
         self.window = options.window if narrowed else own
         self._check_sizes()
-        weights = state_hash(self.model) if loaded.untrained else checkpoint.weights_hash
+        weights = state_hash(self.model.state_dict()) if loaded.untrained else checkpoint.weights_hash
         identity = f"untrained:{weights}:{checkpoint.content_hash}" if loaded.untrained else checkpoint.identity
         self._name = (
             f"{type(self.model).__name__} {identity}"
@@ -126,6 +122,7 @@ class TransformerEncoder(Encoder):
             **({"weights_sha256": read} if (read := checkpoint.weights_sha256) and not loaded.untrained else {}),
             **({"dequantized": loaded.dequantized} if loaded.dequantized else {}),
             **({"kwargs": str(dict(options.kwargs))} if options.kwargs else {}),
+            **({"not_stored": loaded.identity.own_code} if loaded.identity and loaded.identity.own_code else {}),
             **({"warnings": "\n".join(loaded.warnings)} if loaded.warnings else {}),
             "architecture": type(self.model).__name__,
             "layers": self.n_layers - 1,
@@ -147,13 +144,12 @@ class TransformerEncoder(Encoder):
         }
 
     @property
-    def name(self) -> str:  # type: ignore[override]  # read only: it looks at the weights
-        """The vectors' cache key. Raises EncodingError if the caller has changed the weights of a model in memory
-        since."""
-        if self._write_counts and write_counts(self.model) != self._write_counts:
+    def name(self) -> str:  # type: ignore[override]  # read only: it looks at the model
+        """The vectors' cache key. Raises EncodingError if the caller has changed a model in memory since."""
+        if self._identity and self._identity.has_changed():
             raise EncodingError(
-                f"the weights of {self.title} have changed since it was taken, and its vectors with them; take it anew "
-                "with ctxexp.from_transformers"
+                f"the weights of {self.title} have changed since it was taken, or what it does with them, and its "
+                "vectors with them; take it anew with ctxexp.from_transformers"
             )
         return self._name
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import nn
 
-from ctxexp.errors import ModelError
+from ctxexp.errors import ModelError, error_text, plugin_call
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
     from transformers.utils import ModelOutput
 
+READING = {"training": False, "_compiled_call_impl": None, "use_cache": False, "return_dict": True}
 Source = tuple[nn.Module, bool]  # where a layer is caught: what enters a module (True), or what comes out of it
 Call = tuple[nn.Module, bool, torch.Tensor]  # a source and its tensor
 KINDS = {"image": "vision", "time": "time-series"}  # what a network reads: the kind of model
@@ -80,36 +81,49 @@ def catch_tensors(sources: Iterable[Source]) -> Iterator[list[Call]]:
         yield calls
 
 
+def attributes(model: nn.Module) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """The attributes of each of the model's modules and configs, and what lies in those that are dicts (hooks, buffers,
+    submodules): each dict itself, with a copy of it."""
+    modules = list(model.modules())
+    configs = {id(one): one for module in modules if hasattr(one := vars(module).get("config"), "__dict__")}
+    owners = [vars(one) for one in (*modules, *configs.values())]
+    return [(own, dict(own)) for one in owners for own in (one, *(x for x in one.values() if isinstance(x, dict)))]
+
+
 @contextmanager
-def evaluation(model: PreTrainedModel) -> Iterator[None]:
-    """Sets the model to evaluation without a cache, its outputs by name, and restores it: some change themselves by
-    what they read, and the next text would be read otherwise (BigBird leaves its sparse attention for good at the first
-    short text)."""
-    configs = {id(config): config for config in (model.config, model.config.get_text_config())}.values()
-    forms = {"use_cache": False, "return_dict": True}
-    settings = [(config, key, getattr(config, key)) for config in configs for key in forms if hasattr(config, key)]
-    before = []
-    for module in model.modules():
-        own = vars(module)
-        before.append((own, dict(own), dict(module._modules), dict(module._buffers)))
+def evaluation(model: nn.Module) -> Iterator[None]:
+    """Sets the model to evaluation without a cache, uncompiled and in its own type, and takes away whatever reading
+    adds: transformers leaves hooks behind that can't be pickled, BigBird its sparse attention for good at the first
+    short text."""
+    before = attributes(model)
+    kinds = {"cpu", *(weight.device.type for weight in model.parameters())} - {"meta"}
     try:
-        for own, *_ in before:
-            own["training"] = False
-        for config, key, _ in settings:
-            setattr(config, key, forms[key])
-        yield
+        for own, _ in before:
+            own.update({key: READING[key] for key in READING if key in own})
+        with ExitStack() as exact:
+            for kind in kinds:
+                exact.enter_context(torch.autocast(kind, enabled=False))
+            yield
     finally:
-        for own, attributes, modules, buffers in before:
-            own.update(attributes)
-            own["_modules"].update(modules)
-            own["_buffers"].update(buffers)
-        for setting in settings:
-            setattr(*setting)
+        for own, copied in before:
+            own.update(copied)
+            if len(own) > len(copied):
+                own.clear()
+                own.update(copied)
 
 
-def probe_pieces(model: PreTrainedModel) -> torch.Tensor:
-    """Pieces (3, 7) to try a model with: a row, the row with another first piece, and with another last piece; none is
-    special where that can be had, and no network pads to seven. Raises ModelError for a model without a table of
+def model_call(model: nn.Module, source: str) -> AbstractContextManager[None]:
+    """The guard of a model's own code: whatever it raises says of which model."""
+
+    def failure(error: BaseException) -> str:
+        reason = str(error) if isinstance(error, ModelError) else error_text(error)
+        return f"{source} ({type(model).__name__}, {model_kind(type(model))}) can't be read: {reason}"
+
+    return plugin_call("model", failure=failure, within=failure)
+
+
+def ordinary_pieces(model: PreTrainedModel, n: int) -> torch.Tensor:
+    """So many pieces (n,), none special where that can be had. Raises ModelError for a model without a table of
     pieces."""
     config = model.config.get_text_config()
     rows = table_rows(model) or getattr(config, "vocab_size", 0)
@@ -117,12 +131,17 @@ def probe_pieces(model: PreTrainedModel) -> torch.Tensor:
         raise ModelError("it has no table of pieces (get_input_embeddings, vocab_size); expected a model that has one")
     special = {number for key, number in config.to_dict().items() if "token_i" in key and isinstance(number, int)}
     numbers = [i for i in range(3, min(rows, 200)) if i not in special] or [*range(rows)]
-    ids = torch.tensor([numbers[i % len(numbers)] for i in range(8)], device=model.device)
-    row, other = ids[:-1], ids[-1:]
+    return torch.tensor([numbers[i % len(numbers)] for i in range(n)], device=model.device)
+
+
+def probe_pieces(model: PreTrainedModel) -> torch.Tensor:
+    """Pieces (3, 7) to try a model with: a row, the row with another first piece, and with another last piece; no
+    network pads to seven."""
+    row, other = ordinary_pieces(model, 8).split([7, 1])
     return torch.stack([row, torch.cat([other, row[1:]]), torch.cat([row[:-1], other])])
 
 
-def model_kind(network: type[PreTrainedModel]) -> str:
+def model_kind(network: type) -> str:
     """`a vision model`, `a model of image and text`, ...: what transformers says that the network reads."""
     kinds = getattr(network, "input_modalities", None) or "text"
     kinds = [kinds] if isinstance(kinds, str) else list(kinds)

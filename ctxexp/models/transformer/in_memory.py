@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import logging
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -13,54 +14,89 @@ import torch
 from torch import nn
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
-from ctxexp.errors import EncodingError
+from ctxexp.errors import ConfigError, ModelError
 from ctxexp.models.options import Dtype, TransformerOptions
 from ctxexp.models.transformer.checkpoint import Checkpoint
 from ctxexp.models.transformer.encoder import TransformerEncoder
-from ctxexp.models.transformer.forward import window_size
-from ctxexp.models.transformer.loading import check_parts, loaded_model, state_hash, tokenizer_folder
+from ctxexp.models.transformer.forward import model_call, window_size
+from ctxexp.models.transformer.identity import Identity, state_hash
+from ctxexp.models.transformer.loading import check_parts, loaded_model, tokenizer_folder
 from ctxexp.models.transformer.unused import report_unused
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+log = logging.getLogger("ctxexp")
+
 
 def from_memory(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, options: TransformerOptions, name: str | None
+    model: nn.Module, tokenizer: PreTrainedTokenizerBase, options: TransformerOptions, name: str | None
 ) -> TransformerEncoder:
     """The encoder of a model in memory, in the type that it has; named by a hash of all that decides its vectors."""
-    title = name or Path(model.config.name_or_path or type(model).__name__).name
-    model = tuned_network(model)
-    n_virtual = model.n_virtual if isinstance(model, PromptedModel) else 0
-    if n_virtual and (model.config.is_encoder_decoder or not options.final_norm):
-        raise EncodingError(
+    network = find_network(model)
+    title = name or Path(network.config.name_or_path or type(network).__name__).name
+    tuned = tuned_network(network)
+    n_virtual = tuned.n_virtual if isinstance(tuned, PromptedModel) else 0
+    if n_virtual and (network.config.is_encoder_decoder or not options.final_norm):
+        raise ModelError(
             f"model {title!r} has a learned prompt, which is read of encoders and decoders with final_norm=True"
         )
-    dtype = next((one for one in get_args(Dtype) if str(model.dtype) == f"torch.{one}"), None)
+    dtype = next((one for one in get_args(Dtype) if str(tuned.dtype) == f"torch.{one}"), None)
     if dtype is None:
-        raise EncodingError(f"model {title!r} has weights of type {model.dtype}; expected float32, bfloat16 or float16")
+        raise ModelError(f"model {title!r} has weights of type {tuned.dtype}; expected float32, bfloat16 or float16")
     tokenizer = copy.deepcopy(tokenizer)  # the caller's keeps its truncation and padding
-    loaded = loaded_model(model, tokenizer)
+    loaded = loaded_model(tuned, tokenizer)
     settings, folder = loaded.model.config.to_dict(), tokenizer_folder(tokenizer)
     unused = check_parts(loaded.model, tokenizer, title, settings=settings, folder=folder, lower=options.lower)
     warnings = report_unused(unused, options.unused, title)
-    loaded = loaded._replace(is_shared=True, warnings=tuple(warnings))
-    weights = state_hash(loaded.model)
+    window = window_size(loaded.model, tokenizer)
+    if n_virtual and window is not None:
+        options = replace(options, window=window - n_virtual)  # the prompt takes its place among the positions
+    with model_call(loaded.model, title):
+        wrappers = [one for one in (network, model) if one is not loaded.model and not is_of_torch(one)]
+        identity = Identity(loaded.model, options.window or window, wrappers)
+    if identity.own_code:
+        log.info("%s: its vectors are kept for no other run: it has %s", title, identity.own_code)
     backend = getattr(tokenizer, "backend_tokenizer", None)  # without one the encoder refuses it
     parts = (
-        weights,
+        identity.digest,
         backend.to_str() if backend is not None else "",
         sorted(tokenizer.special_tokens_map.items()),
         tokenizer.model_max_length,
-        loaded.model.config.to_json_string(),
-        loaded.model.config._attn_implementation,
-        tuning_state(loaded.model),
     )
     content = hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+    weights = state_hash(loaded.model.state_dict())
     checkpoint = Checkpoint(title, "", Path(os.devnull), weights, content)  # its folder holds no files
-    if n_virtual and (window := window_size(loaded.model, tokenizer)) is not None:
-        options = replace(options, window=window - n_virtual)  # the prompt takes its place among the positions
-    return TransformerEncoder(checkpoint, replace(options, dtype=dtype), loaded, title=title)
+    return TransformerEncoder(
+        checkpoint,
+        replace(options, dtype=dtype),
+        loaded._replace(identity=identity, warnings=tuple(warnings)),
+        title=title,
+    )
+
+
+def find_network(model: nn.Module) -> PreTrainedModel:
+    """The network of transformers or peft in a module: itself, or the one inside it; of several the one in training.
+    Raises ConfigError, listing those that it holds."""
+    networks: dict[str, Any] = {}
+    for name, one in model.named_modules():
+        is_network = hasattr(one, "base_model") and hasattr(one, "config") and not is_of_torch(one)
+        if is_network and not any(f"{name}.".startswith(f"{outer}." if outer else "") for outer in networks):
+            networks[name] = one
+    for is_trained in (lambda one: any(p.requires_grad for p in one.parameters()), lambda one: one.training):
+        networks = {name: one for name, one in networks.items() if is_trained(one)} or networks
+    if len(networks) != 1:
+        listed = ", ".join(f"{name} ({type(one).__name__})" for name, one in networks.items()) or "none"
+        raise ConfigError(
+            f"{type(model).__name__} holds {listed}: expected one network of transformers, or one of them in training; "
+            "give the one that you mean"
+        )
+    return networks.popitem()[1]
+
+
+def is_of_torch(module: nn.Module) -> bool:
+    """Whether it is a wrapper of torch's, compiled or for several processes, which all must call."""
+    return type(module).__module__.startswith("torch.")
 
 
 class PromptedModel(nn.Module):
@@ -91,19 +127,10 @@ class PromptedModel(nn.Module):
         return BaseModelOutputWithPooling(last_hidden_state=hidden[-1], hidden_states=hidden)
 
 
-def tuned_network(model: PreTrainedModel) -> PreTrainedModel | PromptedModel:
+def tuned_network(model: Any) -> Any:
     """The network itself of a model that peft has tuned, its adapters inside, or with its learned prompt; any other
     model as it is."""
     if not hasattr(model, "get_base_model"):
         return model
     config = model.active_peft_config
     return PromptedModel(model) if config.is_prompt_learning else model.get_base_model()
-
-
-def tuning_state(model: nn.Module) -> list[tuple[str, str]]:
-    """The settings by which a tuned model's adapters count, beside its weights: scales, and which are active."""
-    return [
-        (name, repr((getattr(layer, "scaling", None), layer.active_adapters, layer.disable_adapters)))
-        for name, layer in model.named_modules()
-        if hasattr(layer, "adapter_layer_names")
-    ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import math
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from ctxexp.errors import ConfigError, ModelError, error_text, line, plugin_call, short
+from ctxexp.errors import ConfigError, EncodingError, ModelError, error_text, line, plugin_call, short
 from ctxexp.models.options import TransformerOptions, resolve_device
 from ctxexp.models.transformer.checkpoint import Checkpoint, cached_folder, local_path, weight_files
 from ctxexp.models.transformer.forward import model_kind, table_rows
@@ -37,6 +36,8 @@ from ctxexp.models.transformer.unused import (
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+    from ctxexp.models.transformer.identity import Identity
+
 log = logging.getLogger("ctxexp")
 FLOATS = ("F64", "F32", "F16", "BF16")
 WeightSizes = Mapping[str, tuple[str, int]]  # type and number of values of each weight, by its name
@@ -49,7 +50,7 @@ class LoadedModel(NamedTuple):
     tokenizer: PreTrainedTokenizerBase
     pooler: bool  # whether it has one, with weights of its own
     untrained: bool = False
-    is_shared: bool = False  # it is the caller's, who may change it
+    identity: Identity | None = None  # of the caller's, who may change it
     dequantized: str = ""  # the types that a GGUF file stores its weights in, that of most values first
     warnings: tuple[str, ...] = ()  # of what isn't used
 
@@ -219,14 +220,20 @@ def damaged_file(folder: Path) -> str:
     return ""
 
 
+class NotFiniteWeights(ModelError, EncodingError):  # noqa: N818  # they are what it is about
+    """Weights that hold NaN or infinity: a damaged file, or a training that went wrong."""
+
+
 def check_finite(model: torch.nn.Module, source: str) -> None:
-    """Raise `ModelError` naming a weight that holds NaN or infinity: attention and clips can hide it from vectors."""
+    """Raise `NotFiniteWeights` naming a weight that holds NaN or infinity: attention and clips can hide it from vectors."""
     for name, weight in model.state_dict().items():
         if type(weight) is not torch.Tensor or not weight.is_floating_point() or not weight.numel():
             continue  # of another type are quantised weights, and those that lie elsewhere until they are used
         if not all(map(math.isfinite, torch.stack(torch.aminmax(weight)).tolist())):  # 10 times quicker than isfinite
             hint = "" if weight.dtype == torch.float32 else f", or it overflows in {weight.dtype}: try dtype=float32"
-            raise ModelError(f"{source}: the weight {name} holds NaN or infinite values; the file is damaged{hint}")
+            raise NotFiniteWeights(
+                f"{source}: the weight {name} holds NaN or infinite values; the file is damaged{hint}"
+            )
 
 
 def check_vocabulary(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel, source: str) -> None:
@@ -249,7 +256,7 @@ def _draw_weights(
     file_dtype = getattr(config, "dtype", None) or torch.float32  # read before the draw, which sets it
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
-        # Half precision is drawn in float32 and rounded: what torch draws in it differs between write_counts.
+        # Half precision is drawn in float32 and rounded: what torch draws in it differs between versions.
         return draw(dtype=torch.float32).to(file_dtype)
 
 
@@ -375,25 +382,6 @@ def _without_adapter(folder: Path) -> Iterator[str]:
             if not path.name.startswith("adapter_"):
                 (Path(base) / path.name).symlink_to(path.resolve())
         yield base
-
-
-def write_counts(model: PreTrainedModel) -> list[int]:
-    """How often each parameter was written to, as torch counts; it counts nothing for what inference mode made."""
-    return [0 if p.is_inference() else p._version for p in model.parameters()]
-
-
-def state_hash(model: PreTrainedModel) -> str:
-    """sha256 (16 hex digits) of every tensor; a quantised layer of torch's holds several in one, with bias and type."""
-    digest = hashlib.sha256()
-    for name, entry in sorted(model.state_dict().items()):
-        digest.update(name.encode())
-        for value in entry if isinstance(entry, tuple) else (entry,):
-            if isinstance(value, torch.Tensor):
-                tensor = value.dequantize() if value.is_quantized else value.detach()
-                digest.update(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
-            else:
-                digest.update(repr(value).encode())
-    return digest.hexdigest()[:16]
 
 
 LIBRARIES = ("transformers", "peft", "accelerate", "safetensors", "tokenizers", "gguf")
