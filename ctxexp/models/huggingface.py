@@ -183,7 +183,7 @@ def from_transformers(
 def _parts(model: Any, tokenizer: Any) -> tuple[nn.Module, PreTrainedTokenizerBase]:
     """The module that holds the network, and its tokenizer, as `from_transformers` takes them. Raises ConfigError, with
     what to write."""
-    module = model if hasattr(model, "named_modules") else getattr(model, "model", None)  # a pipeline's
+    module: Any = model if hasattr(model, "named_modules") else getattr(model, "model", None)  # a pipeline's
     tokenizer = tokenizer or getattr(model, "tokenizer", None)
     if hasattr(module, "named_modules"):
         from ctxexp.models.transformer.in_memory import find_network

@@ -137,7 +137,8 @@ def ordinary_pieces(model: PreTrainedModel, n: int) -> torch.Tensor:
 def probe_pieces(model: PreTrainedModel) -> torch.Tensor:
     """Pieces (3, 7) to try a model with: a row, the row with another first piece, and with another last piece; no
     network pads to seven."""
-    row, other = ordinary_pieces(model, 8).split([7, 1])
+    ids = ordinary_pieces(model, 8)
+    row, other = ids[:-1], ids[-1:]
     return torch.stack([row, torch.cat([other, row[1:]]), torch.cat([row[:-1], other])])
 
 

@@ -20,8 +20,16 @@ from torch.nn.modules import module as torch_modules
 from ctxexp.errors import ModelError
 from ctxexp.models.transformer.forward import attributes, evaluation, ordinary_pieces
 
-LIBRARIES = sys.stdlib_module_names | {"torch", "transformers", "peft", "accelerate", "bitsandbytes", "torchao"}
-LENGTHS = (31, 17, 11, 5)  # pieces of the probe's rows: 64 in all
+LIBRARIES = sys.stdlib_module_names | {
+    "ctxexp",
+    "torch",
+    "transformers",
+    "peft",
+    "accelerate",
+    "bitsandbytes",
+    "torchao",
+}
+LENGTHS = [31, 17, 11, 5]  # pieces of the probe's rows: 64 in all
 TOLERANCE, MIXED_TOLERANCE = 1e-3, 0.05  # of a layer's mean size; where a library wraps `forward` in half precision
 States = list[torch.Tensor | None]  # hidden states of each row, by layer, and the last one where it is given
 
@@ -54,6 +62,7 @@ def probe(model: Any, rows: Sequence[torch.Tensor]) -> States:
     return states
 
 
+@torch.inference_mode()
 def check_wrapper(wrapper: nn.Module, rows: Sequence[torch.Tensor], states: States) -> None:
     """Raise ModelError where the model as its caller calls it has other hidden states than what is read of it; one that
     takes no rows of pieces, or gives no hidden states, can't be compared."""
@@ -78,7 +87,7 @@ def check_wrapper(wrapper: nn.Module, rows: Sequence[torch.Tensor], states: Stat
 def own_code(model: nn.Module) -> str:
     """The first part of the model, if any, that no library has written: a class, a hook, a function in a library's
     place; in words."""
-    if torch_modules._has_any_global_hook():
+    if torch_modules._has_any_global_hook():  # type: ignore[no-untyped-call]
         return "a hook of all modules"
     for name, module in model.named_modules():
         place = name or type(module).__name__
@@ -115,6 +124,11 @@ def _modules(code: Any) -> Iterator[str]:
         code = getattr(code, "__wrapped__", None)
 
 
+def is_plain(tensor: torch.Tensor) -> bool:
+    """Whether its values can be looked at: it isn't quantised, nor elsewhere until it is used, nor empty."""
+    return type(tensor) in (torch.Tensor, nn.Parameter) and bool(tensor.numel()) and not tensor.is_meta
+
+
 class Identity:
     """What a model in memory computes, as a digest (16 hex digits), and whether that has changed since.
 
@@ -129,9 +143,9 @@ class Identity:
 
     def __init__(self, model: Any, window: int | None, wrappers: Sequence[nn.Module]) -> None:
         self.model, self.own_code = model, own_code(model)
-        rows = ordinary_pieces(model, sum(LENGTHS)).split(LENGTHS)
+        rows = torch.split(ordinary_pieces(model, sum(LENGTHS)), LENGTHS)
         self.rows = [row[None, :window] for row in rows]
-        self._seen: tuple[list[object], list[int]] | None = self._attributes()
+        self._seen: tuple[list[object], list[tuple[int, float]]] | None = self._attributes()
         self.digest, states = self._compute()
         for wrapper in wrappers:
             check_wrapper(wrapper, self.rows, states)
@@ -152,13 +166,16 @@ class Identity:
         self._seen = now
         return False
 
-    def _attributes(self) -> tuple[list[object], list[int]]:
-        """Every attribute of the model, and how often its tensors were written to, as torch counts: it counts nothing
-        for what inference mode made."""
+    def _attributes(self) -> tuple[list[object], list[tuple[int, float]]]:
+        """Every attribute of the model, and of its tensors how often they were written to, as torch counts, and one
+        value: torch counts neither what inference mode made nor what is written to `.data`."""
         values = [value for _, copied in attributes(self.model) for value in copied.values()]
         tensors = (*self.model.parameters(), *self.model.buffers())
-        versions = [0 if tensor.is_inference() else tensor._version for tensor in tensors]
-        return [*values, *(type(module).forward for module in self.model.modules())], versions
+        counts = [
+            (0 if x.is_inference() else x._version, x.reshape(-1)[x.numel() // 2].item() if is_plain(x) else 0)
+            for x in tensors
+        ]
+        return [*values, *(type(module).forward for module in self.model.modules())], counts
 
     def _compute(self) -> tuple[str, States]:
         with evaluation(self.model):

@@ -225,14 +225,16 @@ class NotFiniteWeights(ModelError, EncodingError):  # noqa: N818  # they are wha
 
 
 def check_finite(model: torch.nn.Module, source: str) -> None:
-    """Raise `NotFiniteWeights` naming a weight that holds NaN or infinity: attention and clips can hide it from vectors."""
+    """Raise `NotFiniteWeights` naming a weight of NaN or infinity: attention and clips can hide it from vectors."""
     for name, weight in model.state_dict().items():
         if type(weight) is not torch.Tensor or not weight.is_floating_point() or not weight.numel():
             continue  # of another type are quantised weights, and those that lie elsewhere until they are used
         if not all(map(math.isfinite, torch.stack(torch.aminmax(weight)).tolist())):  # 10 times quicker than isfinite
             hint = "" if weight.dtype == torch.float32 else f", or it overflows in {weight.dtype}: try dtype=float32"
             raise NotFiniteWeights(
-                f"{source}: the weight {name} holds NaN or infinite values; the file is damaged{hint}"
+                f"{source}: the weight {name} holds NaN or infinite values; the file is damaged or the training "
+                f"went wrong{hint}"
+            )
             )
 
 

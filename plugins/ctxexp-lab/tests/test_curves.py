@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from ctxexp_lab import LayerCurves
-from ctxexp_lab.curves.live import network_of
+from ctxexp_lab.curves.live import encoder_of
 from ctxexp_lab.curves.rule import StopRule
 
 import ctxexp
@@ -156,7 +156,7 @@ def test_what_cannot_be_measured_is_said(tokenizer: Any, caplog: pytest.LogCaptu
         LayerCurves(text, measures=["self_similarty"])
     with pytest.raises(ConfigError, match="none of measures"):
         LayerCurves(text, measures=["anisotropy"], stop_when="effective_rank < 3")
-    with pytest.raises(ConfigError, match="got Linear"):
+    with pytest.raises(ConfigError, match="Linear holds none"):
         LayerCurves(text).step(torch.nn.Linear(2, 2), 0)
     with pytest.raises(ConfigError, match=r"curves\.step"):
         LayerCurves(text).attach(object())
@@ -186,7 +186,7 @@ def test_weights_that_no_process_has_whole_are_refused() -> None:
         pass
 
     with pytest.raises(ConfigError, match="ctxexp steps FOLDER"):
-        network_of(torch.nn.Sequential(FullyShardedDataParallel()))
+        encoder_of(torch.nn.Sequential(FullyShardedDataParallel()), None)
 
 
 def test_the_page_of_a_training_that_goes_on(tokenizer: Any, sentences: list[str], tmp_path: Path) -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from transformers import TrainerCallback
 
 import ctxexp
 from ctxexp import Corpus, Group, Metric, Results
@@ -24,7 +28,6 @@ from ctxexp_lab.curves.live import (
     first_process_says,
     is_first_process,
     keep_states,
-    network_of,
 )
 from ctxexp_lab.curves.rule import StopRule
 
@@ -39,8 +42,13 @@ RESAMPLES = 200  # behind the interval of a rule
 log = logging.getLogger("ctxexp_lab")
 
 
-class LayerCurves:
+class LayerCurves(TrainerCallback):  # type: ignore[misc]  # transformers has no types
     """Measures of a model's layers while it trains, every `every` steps, with their chance levels.
+
+    It is a callback of transformers' `Trainer`, and of a loop of your own `step` is called. A session is one training:
+    where another begins (`train()` once more, a lower step, another model at the same step), values and verdict begin
+    anew, and a folder gets a sibling, such as `live-2`. What can't be measured (no tokenizer, a measure that the text
+    doesn't allow) is said as soon as the model is known.
 
     A model of transformers is read as by `eval()`, and left as it was: its mode, gradients and every random state. The
     text is encoded anew each time; nothing stays on the disk. Where several processes train, rank 0 measures. Values
@@ -109,13 +117,32 @@ class LayerCurves:
                 "cache.limit_gb": None,  # else the size of the cache, which gets nothing, is looked up each time
             },
         }
-        self.results: dict[int, Results] = {}  # by step, without the tables of single words
-        self.should_stop = False
-        self.reason = ""  # why
-        self._last: int | None = None
-        self._encoder: tuple[object, ctxexp.Encoder] | None = None
         self._built: Experiment | None = None
         self._noise: dict[tuple[str, int, int], float] = {}
+        self.results: dict[int, Results] = {}  # by step, without the tables of single words
+        self._encoder: ctxexp.Encoder | None = None
+        self._model: object = None
+        self._n_sessions = 1
+        self._step: int | None = None  # the last one that was told
+        self.begin()
+
+    def begin(self, model: object = None) -> None:
+        """Begin a training: values, verdict and its reason are those of no other; what can be checked of the model is.
+
+        Args:
+            model: The model that will be trained, as `step` takes it; None: not known yet.
+
+        Raises:
+            CtxexpError: The model can't be measured, or not by these measures.
+        """
+        self._n_sessions += bool(self.results)
+        if model is not self._model or self._step is not None:
+            self._encoder = None
+        self._model, self._step, self.results = model, None, {}
+        self.should_stop, self.reason = False, ""
+        if model is not None and is_first_process():
+            with suppress(EncodingError), keep_states(device_of(model)):  # weights that are no numbers yet
+                self._experiment(model)
 
     def step(self, model: object, step: int) -> dict[str, float]:
         """Measure the model if the step is one for that. With `stop_when`, every process calls this at every step.
@@ -131,19 +158,44 @@ class LayerCurves:
         Raises:
             CtxexpError: The model or the text can't be measured.
         """
-        if step % self.every or step == self._last:
+        if self._step is None or step < self._step or (step == self._step and model is not self._model):
+            self.begin(model)
+        elif step == self._step:
             return {}
-        self._last = step
-        network = network_of(model)
-        device, values = device_of(network), {}
+        self._step = step
+        if model is not self._model:
+            self._model, self._encoder = model, None
+        if step % self.every:
+            return {}
+        device, values = device_of(model), {}
         if is_first_process():
             with keep_states(device):
-                values = self._measure(network, step)
+                values = self._measure(model, step)
             if values and self.log:
                 self.log(dict(values), step)
         if self.rule:
             self.should_stop = first_process_says(self.should_stop, device)
         return values
+
+    def on_init_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """A trainer of transformers is made: its model is checked, with its tokenizer."""
+        self.tokenizer = self.tokenizer or kwargs.get("processing_class")
+        if kwargs.get("model") is not None:  # a search makes it later
+            self.begin(kwargs["model"])
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Its training begins."""
+        self.begin(kwargs["model"])
+        self.on_step_end(args, state, control, **kwargs)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Measure, and give the values to `state.log_history` and to what the trainer reports to."""
+        values = self.step(kwargs["model"], state.global_step)
+        if values and (trainer := _calling_trainer()):
+            trainer.log(values)
+        elif values:
+            state.log_history.append({**values, "step": state.global_step})
+        control.should_training_stop |= self.should_stop
 
     def attach(self, trainer: Any) -> None:
         """Have a trainer call `step` and send the values to what it reports to.
@@ -156,14 +208,26 @@ class LayerCurves:
         """
         attach(self, trainer)
 
-    def _measure(self, network: object, step: int) -> dict[str, float]:
+    def _experiment(self, model: object) -> Experiment:
+        """The measures on the model, whose encoder is made anew for another model. Raises CtxexpError."""
+        if self._encoder is None:
+            self._encoder = encoder_of(model, self.tokenizer)
+        if self._built is None:
+            encoder = LiveEncoder(self._encoder, self.name, 0)
+            experiment = Experiment(configured(encoder, self.corpus, **self.choices))
+            experiment.study.check_prototypes()
+            if self.rule:  # of a layer that isn't there
+                self.rule.breach(Estimates(*np.full((3, self._encoder.n_layers), np.nan)), 0)
+            self._built = experiment
+        return self._built
+
+    def _measure(self, model: object, step: int) -> dict[str, float]:
         """The values at a step, which are kept too; one that says so where the model gives no numbers."""
-        if self._encoder is None or self._encoder[0] is not network:
-            self._encoder = network, encoder_of(network, self.tokenizer)
-        encoder = LiveEncoder(self._encoder[1], self.name, step)
         first = self._built is None
-        self._built = experiment = self._built or Experiment(configured(encoder, self.corpus, **self.choices))
         try:
+            experiment = self._experiment(model)
+            assert self._encoder is not None
+            encoder = LiveEncoder(self._encoder, self.name, step)
             with TemporaryDirectory() as folder:
                 vectors = replace(experiment.vectors, cache=Path(folder) / "vectors", limit_bytes=None)
                 results = replace(experiment.study, encoder=encoder).run(vectors, folder=Path(folder))
@@ -175,7 +239,8 @@ class LayerCurves:
                         sum(results.info.mix.filled), len(results.info.mix.filled))  # fmt: skip
         self.results[step] = results = replace(results, tables={}, replicates={})
         if self.folder:
-            results.save(self.folder / f"step{step}")
+            suffix = f"-{self._n_sessions}" if self._n_sessions > 1 else ""
+            results.save(self.folder.with_name(f"{self.folder.name}{suffix}") / f"step{step}")
         values = self._values(results)
         if self.rule and (reason := self.rule.breach(self.curve(results, self.rule.measure), step)):
             self.should_stop, self.reason = True, f"step {step}: {reason}"
@@ -240,6 +305,17 @@ class LayerCurves:
         from ctxexp_lab.steps.figure import figure
 
         return figure([(f"step {step}", results) for step, results in self.results.items()])
+
+
+def _calling_trainer() -> Any:
+    """The trainer of transformers that calls its callbacks just now, which get all but what logs; None without one."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        one = frame.f_locals.get("self")
+        if hasattr(one, "callback_handler") and hasattr(one, "log"):
+            return one
+        frame = frame.f_back
+    return None
 
 
 def _draw(corpus: Corpus, most: int | None, seed: int) -> Corpus:

@@ -49,32 +49,20 @@ class LiveEncoder(Encoder):
         return self.inner.encode(batch)
 
 
-def encoder_of(network: object, tokenizer: PreTrainedTokenizerBase | None) -> Encoder:
-    """The encoder of a network that `network_of` found."""
-    return network if isinstance(network, Encoder) else ctxexp.from_transformers(network, tokenizer)
-
-
-def network_of(model: Any) -> Any:
-    """The network of transformers in a model that may be wrapped (DistributedDataParallel, torch.compile, Lightning);
-    an Encoder as it is.
+def encoder_of(model: Any, tokenizer: PreTrainedTokenizerBase | None) -> Encoder:
+    """The encoder of the network of transformers in a model that may be wrapped (DistributedDataParallel,
+    torch.compile, Lightning); an Encoder as it is.
 
     Raises ConfigError where there is none, or its weights are spread over several processes.
     """
     if isinstance(model, Encoder):
         return model
-    modules = list(model.modules()) if isinstance(model, nn.Module) else []
-    if any(_is_sharded(module) for module in modules):
+    if isinstance(model, nn.Module) and any(map(_is_sharded, model.modules())):
         raise ConfigError(
             "LayerCurves: the model's weights are spread over several processes (FSDP, DeepSpeed ZeRO-3), and one "
             "process alone can't read them; measure its checkpoints afterwards: ctxexp steps FOLDER"
         )
-    found = next((one for one in modules if hasattr(one, "base_model") and hasattr(one, "config")), None)
-    if found is None:
-        raise ConfigError(
-            f"LayerCurves: expected a model of transformers, a module that holds one, or a ctxexp.Encoder, got "
-            f"{type(model).__name__}"
-        )
-    return found
+    return ctxexp.from_transformers(model, tokenizer)
 
 
 def _is_sharded(module: nn.Module) -> bool:
@@ -125,8 +113,8 @@ def attach(curves: LayerCurves, trainer: Any) -> None:
     """Add the callback to a trainer of transformers or of Lightning. Raises ConfigError."""
     packages = {base.__module__.partition(".")[0] for base in type(trainer).__mro__}
     if "transformers" in packages and hasattr(trainer, "add_callback"):
-        curves.tokenizer = curves.tokenizer or trainer.processing_class
-        trainer.add_callback(_for_transformers(curves, trainer))
+        curves.on_init_end(None, None, None, model=trainer.model, processing_class=trainer.processing_class)
+        trainer.add_callback(curves)
     elif lightning := packages & {"lightning", "pytorch_lightning"}:
         package = "lightning.pytorch" if "lightning" in lightning else "pytorch_lightning"
         trainer.callbacks.append(_for_lightning(curves, import_module(package).Callback))
@@ -137,34 +125,18 @@ def attach(curves: LayerCurves, trainer: Any) -> None:
         )
 
 
-def _for_transformers(curves: LayerCurves, trainer: Any) -> Any:
-    """A TrainerCallback; values go to `state.log_history` and to what the trainer reports to."""
-    from transformers import TrainerCallback
-
-    class LayerCurvesCallback(TrainerCallback):  # type: ignore[misc]  # transformers has no types
-        def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-            self.on_step_end(args, state, control, **kwargs)
-
-        def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-            if values := curves.step(kwargs["model"], state.global_step):
-                trainer.log(values)
-            if curves.should_stop:
-                control.should_training_stop = True
-
-    return LayerCurvesCallback()
-
-
 def _for_lightning(curves: LayerCurves, base: Any) -> Any:
     """A Callback; values go to the trainer's loggers."""
 
     class LayerCurvesCallback(base):  # type: ignore[misc]  # of whichever Lightning is installed
         def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+            curves.begin(pl_module)
+            self.on_train_batch_end(trainer, pl_module)
+
+        def on_train_batch_end(self, trainer: Any, pl_module: Any, *args: Any) -> None:
             if values := curves.step(pl_module, trainer.global_step):
                 for logger in trainer.loggers:
                     logger.log_metrics(values, step=trainer.global_step)
             trainer.should_stop = trainer.should_stop or curves.should_stop
-
-        def on_train_batch_end(self, trainer: Any, pl_module: Any, *args: Any) -> None:
-            self.on_train_start(trainer, pl_module)
 
     return LayerCurvesCallback()
