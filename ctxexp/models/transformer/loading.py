@@ -235,7 +235,6 @@ def check_finite(model: torch.nn.Module, source: str) -> None:
                 f"{source}: the weight {name} holds NaN or infinite values; the file is damaged or the training "
                 f"went wrong{hint}"
             )
-            )
 
 
 def check_vocabulary(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel, source: str) -> None:
