@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,6 +19,7 @@ from transformers import AutoModel, AutoTokenizer, GPT2Config
 
 from ctxexp import Sentence, from_transformers
 from ctxexp.errors import ModelError
+from ctxexp.models.transformer.ledger import ledger
 from tests import tiny_models
 from tests.tiny_models import edit, encoder
 
@@ -196,3 +198,14 @@ def test_a_normaliser_that_tokenizer_json_lacks_is_named(tmp_path: Path) -> None
     proto.normalizer_spec.precompiled_charsmap = struct.pack("<257I", 1024, *units) + b"a\0"
     (folder / "spiece.model").write_bytes(proto.SerializeToString())
     assert "the normaliser of spiece.model" in encoder(folder).details["warnings"]
+
+
+def test_the_ledger_speaks_of_keys_as_the_classes_of_transformers_have_them() -> None:
+    import transformers
+
+    for one, are_known in (("unread", True), ("read", False)):
+        for name, keys in ledger()[one].items():
+            found = getattr(transformers, name, transformers.MptConfig.sub_configs["attn_config"])
+            assert found.__name__ == name
+            known = {field.name for field in fields(found)}
+            assert all((key in known) is are_known for key in keys.split()), name

@@ -267,6 +267,7 @@ LEFT_OVER: list[tuple[str, dict[str, object]]] = [  # as on the hub: they change
     ("llama", {"pretraining_tp": 1, "max_sequence_length": 40, "sliding_window": None, "rope_scaling": None}),
     ("llama", {"is_llama_config": True, "rope_interleaved": False, "transformers.js_config": {"dtype": "q4"}}),
     ("qwen2", {"use_mrope": False, "max_window_layers": 2, "use_sliding_window": False, "num_heads": 2}),
+    ("deberta-v2", {"position_buckets": 256, "norm_rel_ebd": "layer_norm", "share_att_key": True, "legacy": True}),
     ("t5", {"n_positions": 512, "output_past": True, "relative_attention_max_distance": 128}),
 ]
 

@@ -29,13 +29,14 @@ def conversion(place: Path) -> str:
         'it holds model.onnx'
     """
     folder = place if place.is_dir() else place.parent
-    paths = sorted(folder.glob("*")) + sorted(folder.glob("*/*")) if place.is_dir() else [place]
+    paths = [path for depth in ("*", "*/*") for path in folder.glob(depth)] if folder == place else [place]
     names = {path.relative_to(folder).as_posix(): path for path in paths}
+    order = sorted(names, key=lambda name: (name.count("/"), len(name), name))
     for pattern, sentence in ledger()["forms"].items():
-        for name in sorted(names, key=lambda one: (one.count("/"), len(one), one), reverse="checkpoint" in pattern):
+        for name in reversed(order) if "checkpoint" in pattern else order:  # the last step
             if match := re.match(pattern, f"{name}:{_head(names[name])}"):
-                what = name if pattern else ", ".join([*names][:6])
                 choices = {"folder": str(folder), "path": str(names[name]), "convert": ledger()["convert"]}
+                what = name if pattern else ", ".join(order[:6])
                 return f"it holds {what}: {sentence.format(*match.groups(''), **choices)}"
     return "it holds nothing"
 

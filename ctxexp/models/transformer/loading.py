@@ -94,9 +94,7 @@ def load(
             config.architectures = language_model_classes(config.model_type)
         if header is not None:
             header.apply_keys_to(config)
-        for part in (config, *(getattr(config, name, None) for name in config.sub_configs)):
-            if getattr(part, "_attn_implementation", None) not in (None, "eager", "sdpa"):
-                part._attn_implementation = None  # how, not what: the one that runs here
+        config._attn_implementation = None  # how, not what: the one that runs here, in its parts too
         config.transformers_weights = None  # no key may choose other files than those that were hashed
         network = network_class(config, source, trust_remote_code=trust_remote_code)
         tokenizer = _tokenizer(folder, where)

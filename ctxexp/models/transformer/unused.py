@@ -252,12 +252,12 @@ def _unread(settings: Mapping[str, Any], config: PretrainedConfig, where: str = 
     known = {*defaults, *config.attribute_map, *config.attribute_map.values()}
     with suppress(Exception):  # some have no defaults
         known |= vars(type(config)()).keys()  # what the class itself sets
-    ignored = ledger()["unread"].get(type(config).__name__, "").split()
+    read, ignored = (ledger()[one].get(type(config).__name__, "").split() for one in ("read", "unread"))
     for key, value in settings.items():
         part = getattr(config, key, None)
         if isinstance(value, Mapping) and hasattr(part, "attribute_map"):
             yield from () if is_listed(key, "config") else _unread(value, part, f"{where}{key}.")
-        elif key in known:
+        elif key in known or key in read:
             if key in ignored and value != defaults.get(key):
                 yield f"{where}{key}", value, True
         # the class took the others away and read them, but for rotary positions, which all classes take
