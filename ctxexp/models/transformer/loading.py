@@ -367,7 +367,7 @@ def _load_weights(
             f"({', '.join(missing[:3])} ...), which would be random; it is incomplete or of another type"
         )
     if has_adapter:
-        check_adapter(model.load_adapter(str(checkpoint.folder), local_files_only=True, dtype=choices["dtype"]), source)
+        check_adapter(model.load_adapter(str(checkpoint.folder), dtype=choices["dtype"]), source)
     files = [] if checkpoint.is_gguf else weight_files(checkpoint.folder)
     names = [name.removeprefix(prefix) for name in sizes]
     return model, not pooler, [unused_weights(model, info["unexpected_keys"], names, files)]
