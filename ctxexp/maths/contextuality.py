@@ -98,21 +98,33 @@ class Family:
         first = np.cumsum(self.cells_of_group) - self.cells_of_group
         return [first[self.cells_of_group == k, None] + np.arange(k) for k in np.unique(self.cells_of_group).tolist()]
 
+    @cached_property
+    def parts(self) -> tuple[np.ndarray, np.ndarray]:
+        """Where parts of cells of at most `PARTIAL` rows begin, and which part each cell begins with."""
+        starts = np.union1d(self.cell_starts, np.arange(0, len(self.rows), PARTIAL))
+        return starts, np.searchsorted(starts, self.cell_starts)
+
     def cell_sums(self, u: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
         """(c, d) float64: the sum of each cell's rows of u (n, d), with weights (n,)."""
-        x = u[self.rows] if weight is None else u[self.rows] * weight[self.rows, None].astype(u.dtype)
-        return sums_from(x, self.cell_starts)
+        starts, first = self.parts
+        values = np.ones(len(self.rows)) if weight is None else weight[self.rows]
+        total = _added_up(u, self.rows, values.astype(u.dtype), starts).astype(np.float64)
+        return (
+            total if len(first) == len(total) else _added_up(total, np.arange(len(total)), np.ones(len(total)), first)
+        )
 
     def group_sums(self, u: np.ndarray) -> np.ndarray:
         """(g, d) float64: the sum of each group's rows."""
-        return sums_from(u[self.rows], self.group_starts)
+        cells = self.cell_sums(u)
+        first = np.cumsum(self.cells_of_group) - self.cells_of_group
+        return _added_up(cells, np.arange(len(cells)), np.ones(len(cells)), first)
 
 
-def sums_from(x: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """(len(starts), d) float64: sums of the rows of x (n, d) from each start to the next, which ascend from 0."""
-    pieces = np.union1d(starts, np.arange(0, len(x), PARTIAL))
-    partial = np.add.reduceat(x, pieces, axis=0).astype(np.float64)
-    return np.add.reduceat(partial, np.searchsorted(pieces, starts), axis=0)
+def _added_up(x: np.ndarray, rows: np.ndarray, values: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """(len(starts), d): rows of x times their values, added up from each start to the next (reduceat is slower)."""
+    from scipy.sparse import csr_array
+
+    return csr_array((values, rows, np.append(starts, len(rows))), shape=(len(starts), len(x))) @ x
 
 
 class Comparison:
@@ -280,7 +292,9 @@ class Comparison:
             where = self.grid(family.place[i][:, :, None], family.place[i][:, None, :])
             sums[i] = np.matmul(kernel[where], sums[i])
         cell = np.repeat(np.arange(len(sums)), np.diff(family.cell_starts, append=len(rows)))
-        total[rows] = np.vecdot(u[rows], sums[cell]) - kernel[self.diagonal[self.place[rows]]] * weight[rows]
+        total[rows] = (
+            np.vecdot(u[rows], sums.astype(u.dtype)[cell]) - kernel[self.diagonal[self.place[rows]]] * weight[rows]
+        )
         return total
 
 
