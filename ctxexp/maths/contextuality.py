@@ -18,6 +18,7 @@ from ctxexp.maths.word_mix import MixedWords
 
 SINGLE, OCTAVE = 16, 4  # places by themselves; then strata an octave
 PARTIAL = 128  # rows that are added up in float32
+MOST, PAIRS = 64, 1 << 20  # uses of a form in a stratum whose pairs are formed, and numbers held for that
 ROUNDING = 1e-9  # of the weight of pairs, below which there is none
 
 
@@ -68,6 +69,7 @@ class LayerContextuality(NamedTuple):
     value: float
     influence: np.ndarray | None = None  # (n,) of each use
     of_total: float = 0.0  # of each word of the text, whether it is used or not
+    pair_noise: float = 0.0  # the variance that single pairs make, which the influences of both uses count twice
 
 
 @dataclass(frozen=True)
@@ -249,7 +251,8 @@ class Comparison:
         of_row, of_weight, of_share = (np.stack(part) / scale for part in zip(*parts, strict=True))
         by_count = self.uses.mix.band_influence(self.uses.is_used, of_weight, of_share)
         of_use = of_row.mean(axis=0) + by_count.of_word.mean(axis=0)[self.uses.form]
-        return LayerContextuality(value, of_use, float(by_count.of_total.mean()))
+        noise = self._pair_noise(u, kernel, weight / scale / len(scale))
+        return LayerContextuality(value, of_use, float(by_count.of_total.mean()), noise)
 
     def _influence(
         self, u: np.ndarray, band: int, value: float, kernel: np.ndarray, product: np.ndarray, rest: np.ndarray
@@ -280,6 +283,32 @@ class Comparison:
         # a form's pairs count by the square of its uses, its uses by their number
         of_row = 2 * self.of_pair[band] * counts[form] ** 2 * (pairs - (of_weight / counts)[form])
         return of_row + w * counts[form] * (words - (of_share / counts)[form]), of_weight, of_share
+
+    def _pair_noise(self, u: np.ndarray, kernel: np.ndarray, weight: np.ndarray) -> float:
+        """The sum over pairs of a form's uses of their squared effects on the value; `weight` (bands, strata). Of more
+        than `MOST` uses in a stratum so many stand for all."""
+        family = self._same_form[0][1]
+        of_stratum = weight / np.where(self.pair_weight > 0, self.pair_weight, 1.0)
+        sizes = np.diff(family.group_starts, append=len(family.rows))
+        total, budget = 0.0, max(1, PAIRS // u.shape[1])
+        for size in np.unique(sizes).tolist():
+            groups, n = np.flatnonzero(sizes == size), min(size, MOST)
+            picks = np.linspace(0, size - 1, n).round().astype(np.int64)
+            for some in np.array_split(groups, -(-len(groups) * n // budget)):
+                rows = family.rows[family.group_starts[some, None] + picks]  # (groups, n)
+                effect = self.of_pair[:, rows[:, 0]] * of_stratum[:, self.stratum[rows[:, 0]]]  # (bands, groups)
+                where = self.grid(self.place[rows][:, :, None], self.place[rows][:, None, :])
+                x = u[rows]
+                product = np.matmul(x, x.transpose(0, 2, 1)).astype(np.float64) * effect.sum(axis=0)[:, None, None]
+                each = sum(e[:, None, None] * k[where] for e, k in zip(effect, kernel, strict=True)) - product
+                document, near = self.uses.document[rows], self.uses.neighbours[rows]
+                counts = (document[:, :, None] != document[:, None]) & (near[:, :, None] != near[:, None])
+                total += (
+                    2
+                    * np.square(each, where=counts, out=np.zeros_like(each)).sum()
+                    * (size * (size - 1) / (n * (n - 1)))
+                )
+        return float(total)
 
     def _partners(self, family: Family, u: np.ndarray, kernel: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """(n,): the products of each row with the others of its group, times the kernel (grid,) at their places and the

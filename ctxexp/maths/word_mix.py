@@ -23,6 +23,7 @@ from ctxexp.errors import ConfigError
 Weights = Literal["bands", "equal", "occurrences"]
 BANDS = (1 / 3000, 1 / 1000, 1 / 300, 1.0)
 MIN_WORDS = 10  # that a band needs
+LEAST_SHARE = 0.01  # of a word in a band
 _GRID = np.linspace(np.log(1e-7), 0.0, 2048)  # logarithms of frequencies
 
 
@@ -135,8 +136,10 @@ class MixedWords:
 
     def shares(self, defined: np.ndarray) -> np.ndarray:
         """(bands, words): the probability that a word's frequency lies in each filled band; one row where bands don't
-        weigh, its weight."""
-        return self._posterior.share * defined if self.is_banded else self.by_band(defined)
+        weigh, its weight. What is next to nothing is 0."""
+        if not self.is_banded:
+            return self.by_band(defined)
+        return np.where(self._posterior.share > LEAST_SHARE, self._posterior.share, 0.0) * defined
 
     def count_influence(self, scores: np.ndarray) -> CountInfluence:
         """The derivatives of the mean of scores (words,), NaN where undefined, by the counts that the weights depend
@@ -160,7 +163,7 @@ class MixedWords:
         if not self.is_banded:
             return BandInfluence(np.zeros((1, len(defined))), np.zeros(1))
         of_word, of_total = (
-            self._derivative(defined, of_weights, change) + change.share * defined * of_shares
+            self._derivative(defined, of_weights, change) + change.share * (self.shares(defined) > 0) * of_shares
             for change in (self._by_count, self._by_total)
         )
         return BandInfluence(of_word, of_total.sum(axis=1))
