@@ -4,10 +4,10 @@ sentence's words, everything. Metrics, transforms, controls and baselines read t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -24,7 +24,7 @@ class RowIndex(Protocol):
     """The part of a store that says which unit each row is; see `ctxexp.vectors.Store`.
 
     A store whose units may not be the corpus's words also has `positions` (n_rows,), each row's word in its sentence or
-    -1; without it units are words.
+    -1; without it units are words. One of a model also has `tokens` (n_rows, 3).
     """
 
     @property
@@ -274,21 +274,13 @@ class Text:
 
     @cached_property
     def tokens(self) -> np.ndarray:
-        """(n_rows, 2) the place of each row's first token among those that the model reads with it, and its number of
-        tokens.
-
-        The encoder knows them for its units; where a store holds only some units (a bounded corpus), rows are matched
-        by their words. Where neither works, each word counts as a token: a table of word vectors has no tokens.
-        """
+        """(n_rows, 3) where each row's first token stands among those that the model reads with it, its number of
+        tokens, and a checksum of its pieces. Where the encoder doesn't tell, each word counts as a token, as in a table
+        of word vectors, and the checksum is -1."""
         words = np.where(self.positions < 0, self.occurrences.places, self.positions)
-        return self._of_units(self.encoder.token_spans, np.stack([words, np.ones(len(words), np.int64)], axis=1))
-
-    @cached_property
-    def pieces(self) -> np.ndarray:
-        """(n_rows,) objects, equal for rows of the same pieces of the model's tokenizer; the spelling where the
-        encoder's units aren't the store's."""
-        spelling = np.asarray(self.store.vocabulary, object)[np.asarray(self.store.unit_codes)]
-        return self._of_units(self.encoder.unit_keys, spelling)
+        default = np.stack([words, np.ones_like(words), np.full_like(words, -1)], axis=1)
+        tokens: np.ndarray | None = getattr(self.store, "tokens", None)
+        return default if tokens is None else np.where(tokens[:, :1] < 0, default, tokens)
 
     @cached_property
     def _first_of_stored(self) -> np.ndarray:
@@ -297,25 +289,6 @@ class Text:
         first = np.zeros(len(self.store.offsets) - 1, np.int64)
         first[stored_of[::-1]] = np.arange(len(stored_of))[::-1]
         return first
-
-    def _of_units(self, values_of: Callable[[list[Sentence]], Iterable[Any]], default: np.ndarray) -> np.ndarray:
-        """(n_rows,) the encoder's value of the unit that each row is; the default where its units aren't the
-        store's."""
-        offsets, at = np.asarray(self.store.offsets), self.positions
-        sentences = [self.corpus.sentences[i] for i in self._first_of_stored.tolist()]
-        result = default.copy()
-        for sentence, units, a, b in zip(
-            sentences, values_of(sentences), offsets[:-1].tolist(), offsets[1:].tolist(), strict=True
-        ):
-            if len(units) == b - a:
-                mine: Iterable[Any] = units
-            elif len(units) == len(sentence) and (at[a:b] >= 0).all():
-                mine = [units[i] for i in at[a:b].tolist()]
-            else:
-                continue
-            for row, value in enumerate(mine, start=a):
-                result[row] = value
-        return result
 
 
 def _text_counts(corpus: Corpus, forms: Sequence[str], counts: np.ndarray, total: int) -> tuple[Mapping[str, int], int]:

@@ -285,8 +285,8 @@ class Comparison:
         return of_row + w * counts[form] * (words - (of_share / counts)[form]), of_weight, of_share
 
     def _pair_noise(self, u: np.ndarray, kernel: np.ndarray, weight: np.ndarray) -> float:
-        """The sum over pairs of a form's uses of their squared effects on the value; `weight` (bands, strata). Of more
-        than `MOST` uses in a stratum so many stand for all."""
+        """Half the sum over pairs of a form's uses of their squared effects on the value (the squares hold what is no
+        noise too); `weight` (bands, strata). Of more than `MOST` uses in a stratum so many stand for all."""
         family = self._same_form[0][1]
         of_stratum = weight / np.where(self.pair_weight > 0, self.pair_weight, 1.0)
         sizes = np.diff(family.group_starts, append=len(family.rows))
@@ -303,11 +303,8 @@ class Comparison:
                 each = sum(e[:, None, None] * k[where] for e, k in zip(effect, kernel, strict=True)) - product
                 document, near = self.uses.document[rows], self.uses.neighbours[rows]
                 counts = (document[:, :, None] != document[:, None]) & (near[:, :, None] != near[:, None])
-                total += (
-                    2
-                    * np.square(each, where=counts, out=np.zeros_like(each)).sum()
-                    * (size * (size - 1) / (n * (n - 1)))
-                )
+                squares = np.square(each, where=counts, out=np.zeros_like(each)).sum()
+                total += squares * (size * (size - 1)) / (n * (n - 1))
         return float(total)
 
     def _partners(self, family: Family, u: np.ndarray, kernel: np.ndarray, weight: np.ndarray) -> np.ndarray:

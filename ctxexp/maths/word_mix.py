@@ -80,14 +80,16 @@ class WordMix:
                 wanted = max(wanted, total * min_contexts // int(best[MIN_WORDS - 1]) - total)
         return wanted if self.weights == "bands" else 0
 
-    def of(self, counts: np.ndarray, total: int) -> MixedWords:
+    def of(self, counts: np.ndarray, total: int, least: int = 0) -> MixedWords:
         """The words' weights.
 
         Args:
             counts: Each word's occurrences in the text, (words,).
             total: The occurrences of all words of the text, those with too few contexts too.
+            least: A band counts only where words of its middle frequency occur so often: with its most frequent words
+                alone the others' values would be extrapolated.
         """
-        return MixedWords(self, counts, total)
+        return MixedWords(self, counts, total, least)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +99,7 @@ class MixedWords:
     mix: WordMix
     counts: np.ndarray  # (words,)
     total: int
+    least: int = 0
 
     @cached_property
     def words_in_bands(self) -> np.ndarray:
@@ -107,7 +110,8 @@ class MixedWords:
     @property
     def filled(self) -> np.ndarray:
         """(bands,) bool: whether the band has words enough."""
-        return self.words_in_bands >= MIN_WORDS
+        middle = np.sqrt(np.multiply(self.mix.bands[:-1], self.mix.bands[1:]))
+        return (self.words_in_bands >= MIN_WORDS) & (self.total * middle >= self.least)
 
     @property
     def is_banded(self) -> bool:

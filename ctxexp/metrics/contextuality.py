@@ -86,7 +86,8 @@ class Contextuality(Metric):
         value = self._estimate(design, u)
         values = [value.value if isinstance(value, Estimate) else value, *variants.values()]
         ends = {"lowest": float(np.fmin.reduce(values)), "highest": float(np.fmax.reduce(values))}
-        return {"raw": value, **ends, **variants, "loudest": space.loudest, "n": float(len(uses))}
+        bands = float(same_place.uses.mix.filled.sum())
+        return {"raw": value, **ends, **variants, "loudest": space.loudest, "bands": bands, "n": float(len(uses))}
 
     def _estimate(self, design: Design, u: np.ndarray) -> float | Estimate:
         """The value with its interval."""
@@ -96,11 +97,13 @@ class Contextuality(Metric):
             return result.value
         design.resamples = design.resamples or Resamples(design.clusters, replicates, rng)
         influence = design.clusters.sum_by_block(design.same_place.uses.document, result.influence)
-        curve = Curve(np.array([result.value]), (influence + result.of_total * design.words)[None])
+        influence += result.of_total * design.words
+        influence *= np.sqrt(max(1 - result.pair_noise / (influence @ influence), 0.25)) if influence.any() else 1.0
+        curve = Curve(np.array([result.value]), influence[None])
         return Estimate.of(result.value, design.resamples.of(curve)[0])
 
     def compute(self) -> dict[str, float | Estimate]:
-        """raw (the value), lowest and highest of it and its variants, each variant, loudest, n uses."""
+        """raw (the value), lowest and highest of it and its variants, each variant, loudest, bands that count, n uses."""
         return self._statistics
 
 
@@ -124,7 +127,7 @@ class Design:
             place=place[order],
             document=self.clusters.of_row[self.rows],
             neighbours=_neighbours(text)[self.rows],
-            mix=occurrences.mix.of(counts, occurrences.text_total),
+            mix=occurrences.mix.of(counts, occurrences.text_total, occurrences.min_contexts),
         )
         self.same_place = Comparison(uses, strata(uses.place))
         self.all_places = Comparison(uses, np.zeros_like(uses.place))
@@ -142,7 +145,7 @@ def _forms(text: Text) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     occurrences = text.occurrences
     rows = np.unique(occurrences.by_word.rows)
     numbers: dict[object, int] = {}
-    keys = zip(np.asarray(text.store.unit_codes)[rows].tolist(), text.pieces[rows].tolist(), strict=True)
+    keys = zip(np.asarray(text.store.unit_codes)[rows].tolist(), text.tokens[rows, 2].tolist(), strict=True)
     form = np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
     sentences = np.unique(np.stack([form, text.sentence_of_row[rows]]), axis=1)[0]
     is_frequent = np.bincount(sentences, minlength=len(numbers)) >= occurrences.min_contexts

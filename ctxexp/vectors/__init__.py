@@ -4,9 +4,9 @@ sentence and word.
 A row is the vector of one unit of a sentence: of a word, or of a piece where the encoder gives vectors of pieces. A
 folder holds `layer_00.npy` ... (plain .npy files), `unit_codes.npy` into `vocabulary.json`, `offsets.npy` (the rows
 of each stored sentence), `order.npy` (which sentence is stored where), `positions.npy` (each row's word in its
-sentence) and `meta.json`. It is written beside its place and renamed into it, meta.json last, which has the crc32 of
-every file, by its name, and of itself: a store is checked when it is opened, so that no flipped bit or swapped layer
-becomes a number.
+sentence), `tokens.npy` (the model's tokens of each row) and `meta.json`. It is written beside its place and renamed
+into it, meta.json last, which has the crc32 of every file, by its name, and of itself: a store is checked when it is
+opened, so that no flipped bit or swapped layer becomes a number.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ctxexp.files import sealed_json, unseal_json
 
 WRITE_BYTES = 64 << 10  # larger writes make the kernel look for huge pages, at three times the cost
 READ_BYTES = 256 << 10  # of a layer that is checked: they stay in the processor's cache
-FORMAT = 4  # for other readers; our own find only what the same code wrote
+FORMAT = 5  # for other readers; our own find only what the same code wrote
 HEADER_BYTES = 128  # bytes before the data of a layer file
 
 
@@ -42,8 +42,10 @@ class Store:
     `n_layers` counts the model's layers with the input layer 0 (13 of BERT-base); `layer_numbers` are those stored.
     Stored sentence s has rows `offsets[s]:offsets[s + 1]`, in the order of its units; corpus sentence i is stored as
     `stored_of[i]` (equal sentences are stored once). Row r is unit `vocabulary[unit_codes[r]]`, word `positions[r]` of
-    its sentence (-1 if the units aren't the sentence's words). `n_encoded` is the number of sentences that were encoded
-    to make this store just now, `n_skipped` that of words without a row, since the tokenizer has no piece for them.
+    its sentence (-1 if the units aren't the sentence's words), `tokens[r]` the place of its first token where the model
+    reads it, its number of tokens and a checksum of its pieces (-1 where the encoder doesn't tell). `n_encoded` is the
+    number of sentences that were encoded to make this store just now, `n_skipped` that of words without a row, since
+    the tokenizer has no piece for them.
     `n_pieces` is the number of pieces of the sentences, `n_unknown_pieces` that of those that stand for characters
     which the tokenizer doesn't know, such as [UNK] (both 0 where the encoder doesn't tell).
     """
@@ -67,6 +69,7 @@ class Store:
             self.unit_codes = self._array("unit_codes")  # (n_rows,) int32
             self.offsets = self._array("offsets")  # (n_stored + 1,) int64
             self.positions = self._array("positions")  # (n_rows,) int32
+            self.tokens = self._array("tokens")  # (n_rows, 3) int64: the first one's place, how many, a checksum; or -1
             order = self._array("order")  # (n_stored,) int64, the unique sentence that is stored there
         except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
             raise DamagedError(f"{path}: {error_text(error)}") from error
@@ -253,21 +256,30 @@ class RowIndexBuilder:
     def __init__(self) -> None:
         self.vocabulary: dict[str, int] = {}
         self.codes, self.positions, self.offsets = array("i"), array("i"), array("q", [0])
+        self.tokens = array("q")
         self.n_skipped, self.example = 0, ""
 
-    def add(self, sentence: Sentence, units: Sequence[str], words: np.ndarray | None = None) -> np.ndarray | None:
-        """Add a sentence's units; with `words` only those of the words of these numbers, and return
-        the indices of their units."""
+    def add(
+        self, sentence: Sentence, units: Sequence[str], tokens: np.ndarray, words: np.ndarray | None = None
+    ) -> np.ndarray | None:
+        """Add a sentence's units, with the place, number and checksum of the tokens (n, 3) of each, or of each word;
+        with `words` only those of the words of these numbers, and return the indices of their units."""
         is_whole = units is sentence.words or tuple(units) == sentence.words
         positions = range(len(units)) if is_whole else _positions(units, sentence.words)
-        wanted, indices = sentence.words, None
+        wanted, indices, n_units = sentence.words, None, len(units)
         if words is not None:
             wanted = tuple(sentence.words[i] for i in words.tolist())
             of_unit = np.array([-1] * len(units) if positions is None else positions)
             indices = np.flatnonzero(np.isin(of_unit, words))
             units, positions = [units[i] for i in indices.tolist()], of_unit[indices].tolist()
+        is_of_words = len(tokens) == len(sentence.words) and positions is not None and -1 not in positions
+        if len(tokens) == n_units:
+            tokens = tokens if indices is None else tokens[indices]
+        else:
+            tokens = tokens[list(positions)] if is_of_words and positions else np.full((len(units), 3), -1)
         codes = self.vocabulary
         self.codes.extend([codes.setdefault(unit, len(codes)) for unit in units])
+        self.tokens.frombytes(tokens.astype(np.int64).tobytes())
         self.positions.extend([-1] * len(units) if positions is None else positions)
         self.offsets.append(self.offsets[-1] + len(units))
         if positions is not None and len(units) < len(wanted):
@@ -281,15 +293,17 @@ class RowIndexBuilder:
         new = np.array([codes.setdefault(unit, len(codes)) for unit in store.vocabulary], np.int32)
         self.codes.frombytes(new[store.unit_codes].astype(np.int32).tobytes())
         self.positions.frombytes(store.positions.astype(np.int32).tobytes())
+        self.tokens.frombytes(store.tokens.astype(np.int64).tobytes())
         self.offsets.frombytes((self.offsets[-1] + store.offsets[1:]).astype(np.int64).tobytes())
         self.n_skipped, self.example = self.n_skipped + store.n_skipped, self.example or store.meta.get("example", "")
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The row index as arrays by file name: `unit_codes`, `positions` (n_rows,) int32, `offsets` (n_sentences + 1,)
-        int64."""
+        """The row index as arrays by file name: `unit_codes`, `positions` (n_rows,) int32, `tokens` (n_rows, 3) and
+        `offsets` (n_sentences + 1,) int64."""
         return {
             "unit_codes": np.array(self.codes, np.int32),
             "positions": np.array(self.positions, np.int32),
+            "tokens": np.array(self.tokens, np.int64).reshape(-1, 3),
             "offsets": np.array(self.offsets, np.int64),
         }
 

@@ -23,6 +23,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
+from zlib import crc32
 
 import numpy as np
 
@@ -69,10 +70,15 @@ def encode_into(
     the model in the caller's thread; copies release the interpreter lock.
     """
 
-    def write(batch: np.ndarray, vectors: list[EncodedSentence], previous: list[EncodedSentence]) -> np.ndarray:
+    def write(
+        batch: np.ndarray, vectors: list[EncodedSentence], tokens: list[np.ndarray], previous: list[EncodedSentence]
+    ) -> np.ndarray:
         check_separate(encoder, [*previous, *vectors])
-        numbered = zip(batch.tolist(), vectors, strict=True)
-        writer.append([_rows_to_store(rows_of, work.sentences[i], one, work.stored_words[i]) for i, one in numbered])
+        rows = []
+        for i, one, of_units in zip(batch.tolist(), vectors, tokens, strict=True):
+            units = rows_of.add(work.sentences[i], one.units, of_units, work.stored_words[i])
+            rows.append(one.layers if units is None else one.layers[:, units])
+        writer.append(rows)
         return batch
 
     order: list[int] = []
@@ -84,7 +90,8 @@ def encode_into(
                 if writing:
                     done(writing.result())
                 order.extend(batch.tolist())
-                writing, previous = thread.submit(write, batch, vectors, previous), vectors
+                tokens = _tokens(encoder, [work.sentences[i] for i in batch.tolist()])
+                writing, previous = thread.submit(write, batch, vectors, tokens, previous), vectors
             if writing:
                 done(writing.result())
     except NotFiniteError as error:
@@ -98,12 +105,17 @@ def encode_into(
     return np.array(order, np.int64)
 
 
-def _rows_to_store(
-    rows_of: RowIndexBuilder, sentence: Sentence, one: EncodedSentence, stored_words: np.ndarray | None
-) -> np.ndarray:
-    """The stored rows of a sentence (layers, n, dim), after adding their units to `rows_of`."""
-    units = rows_of.add(sentence, one.units, stored_words)
-    return one.layers if units is None else one.layers[:, units]
+def _tokens(encoder: Encoder, sentences: Sequence[Sentence]) -> list[np.ndarray]:
+    """Of each sentence (units, 3): where a unit's first token stands, how many tokens it is, a checksum of its
+    pieces."""
+    with plugin_call("encoder", encoder.name, "gave token_spans and unit_keys that aren't one a unit"):
+        spans, keys = encoder.token_spans(sentences), encoder.unit_keys(sentences)
+        return [
+            np.column_stack(
+                [np.asarray(span, np.int64), np.array([crc32(repr(key).encode()) for key in own], np.int64)]
+            )
+            for span, own in zip(spans, keys, strict=True)
+        ]
 
 
 def _results(

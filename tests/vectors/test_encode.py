@@ -24,6 +24,7 @@ from ctxexp import Corpus, EncodedSentence, Sentence
 from ctxexp.command import Progress
 from ctxexp.errors import DataError, EncodingError, ModelError, StoreError
 from ctxexp.files.code_version import code_version
+from ctxexp.vectors import RowIndexBuilder
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors import encoding as batched
 from ctxexp.vectors.encoding import open_store
@@ -488,3 +489,12 @@ def test_errors_of_an_encoder_are_named_and_kept(tmp_path: Path) -> None:
     long.sequential = True  # type: ignore[attr-defined]
     with pytest.raises(EncodingError, match="gave more results than the 2 sentences"):
         open_store(made, long, cache=tmp_path)
+
+
+def test_rows_find_their_tokens_by_their_words() -> None:
+    """Of a sentence of which some words are stored, one whose units the encoder doesn't tell, and one with all."""
+    rows_of, tokens = RowIndexBuilder(), np.array([[1, 2, 7], [3, 1, 8], [4, 5, 9]])
+    rows_of.add(Sentence.of("abc"), ("a", "b", "c"), tokens, np.array([0, 2]))
+    rows_of.add(Sentence.of("de"), ("d",), tokens)
+    rows_of.add(Sentence.of("fgh"), ("f", "h"), tokens)
+    assert rows_of.arrays()["tokens"].tolist() == [[1, 2, 7], [4, 5, 9], [-1, -1, -1], [1, 2, 7], [4, 5, 9]]

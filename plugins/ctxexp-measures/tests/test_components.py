@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from ctxexp_measures.senses.components.figure import figure, frame, table
 from ctxexp_measures.senses.components.metric import VarianceComponents
 
 import ctxexp
-from ctxexp import Corpus, EncodedSentence, Encoder, Group, Results, Sense, Sentence, Text
+from ctxexp import Corpus, EncodedSentence, Encoder, Group, Results, Sense, Sentence
 from ctxexp.command import Experiment
 from ctxexp.errors import MetricError
 from tests.composed import config_of
@@ -240,19 +239,6 @@ def test_sinks_that_are_all_there_is_are_said(tmp_path: Path, caplog: pytest.Log
     said = [record.message for record in caplog.records if "no_sinks" in record.message]
     assert len(said) == 1
     assert "the 80 of 640 rows of more than 5 times the median length hold 100% of all squared lengths" in said[0]
-
-
-def test_rows_find_their_tokens_by_their_words() -> None:
-    """A store that holds some words of a sentence, one whose units the encoder doesn't tell, and one with all."""
-    corpus = Corpus.of("made", [["a", "b", "c"], ["d", "e"], ["f"]])
-    store = SimpleNamespace(
-        stored_of=np.array([0, 1, 2]), offsets=np.array([0, 2, 3, 4]), positions=np.array([0, 2, 1, 0])
-    )
-    units = [np.array([[1, 2], [3, 1], [4, 5]]), np.zeros((3, 2), int), np.array([[7, 8]])]
-    encoder = SimpleNamespace(token_spans=lambda sentences: [units[i] for i in range(len(sentences))])
-    occurrences = SimpleNamespace(places=np.array([0, 1, 0, 0]))
-    text = Text(corpus, store, occurrences, encoder)  # type: ignore[arg-type]
-    assert text.tokens.tolist() == [[1, 2], [4, 5], [1, 1], [7, 8]]
 
 
 class Placed(Mixed):

@@ -110,7 +110,7 @@ def _row_attributes(text: Text) -> RowAttributes:
     senses = np.full(len(occurrences.forms), None, object)
     groups = occurrences.by_sense
     senses[groups.rows] = list(chain.from_iterable(groups.labels))
-    forms = list(zip(words, text.pieces[rows].tolist(), strict=True))
+    forms = list(zip(words, text.tokens[rows, 2].tolist(), strict=True))
     documents = None if corpus.documents is None else np.asarray(corpus.documents, np.int64)
     tokens = text.tokens[rows]
     several = documents is not None and len(np.unique(documents)) < len(documents)
