@@ -103,7 +103,7 @@ class Contextuality(Metric):
         return Estimate.of(result.value, design.resamples.of(curve)[0])
 
     def compute(self) -> dict[str, float | Estimate]:
-        """raw (the value), lowest and highest of it and its variants, each variant, loudest, bands that count, n uses."""
+        """raw (the value), lowest and highest of all variants, each variant, loudest, bands that count, n uses."""
         return self._statistics
 
 
