@@ -22,6 +22,7 @@ READ = {  # kind: network, whether it reads to the left only, its window
     "opt": ("OPTModel", True, 40),
     "ibert": ("IBertModel", False, 38),
     "led": ("LEDModel", False, 40),
+    "embedding_gemma2_text": ("EmbeddingGemma2TextModel", False, 40),  # some keys of its config are each layer's own
 }
 REFUSED = {
     "mra": ("MraModel", "no piece's vector depends on the pieces before it"),

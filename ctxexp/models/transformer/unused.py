@@ -253,15 +253,16 @@ def _unread(settings: Mapping[str, Any], config: PretrainedConfig, where: str = 
     with suppress(Exception):  # some have no defaults
         known |= vars(type(config)()).keys()  # what the class itself sets
     read, ignored = (ledger()[one].get(type(config).__name__, "").split() for one in ("read", "unread"))
+    own = vars(config)  # reading an attribute of each layer's own is an error
     for key, value in settings.items():
-        part = getattr(config, key, None)
+        part = own.get(key)
         if isinstance(value, Mapping) and hasattr(part, "attribute_map"):
             yield from () if is_listed(key, "config") else _unread(value, part, f"{where}{key}.")
         elif key in known or key in read:
             if key in ignored and value != defaults.get(key):
                 yield f"{where}{key}", value, True
         # the class took the others away and read them, but for rotary positions, which all classes take
-        elif key in vars(config) or (key in ("rope_scaling", "rope_theta") and "rope_parameters" not in known):
+        elif key in own or (key in ("rope_scaling", "rope_theta") and "rope_parameters" not in known):
             asks = bool(value) or (value is False and "causal" in key)
             if not asks or value == ledger()["usual"].get(key, MISSING) or _repeats(key, value, config):
                 continue
@@ -276,5 +277,5 @@ def _repeats(key: str, value: object, config: PretrainedConfig) -> bool:
     def words(name: str) -> set[str]:
         return {word.removesuffix("s").removesuffix("ivation") for word in name.split("_")} - common
 
-    own = [field.name for field in fields(config)] if not isinstance(value, bool) else []
-    return any(words(key) & words(name) and getattr(config, name, None) == value for name in own)
+    own = {} if isinstance(value, bool) else vars(config)
+    return any(words(key) & words(name) and own[name] == value for name in own if name != key)
