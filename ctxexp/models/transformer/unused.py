@@ -277,5 +277,5 @@ def _repeats(key: str, value: object, config: PretrainedConfig) -> bool:
     def words(name: str) -> set[str]:
         return {word.removesuffix("s").removesuffix("ivation") for word in name.split("_")} - common
 
-    own = {} if isinstance(value, bool) else vars(config)
-    return any(words(key) & words(name) and own[name] == value for name in own if name != key)
+    own = [] if isinstance(value, bool) else [field.name for field in fields(config)]
+    return any(words(key) & words(name) and vars(config).get(name) == value for name in own)
