@@ -54,11 +54,13 @@ class WordMix:
     """The weights of words in a mean over them.
 
     `weights`: `bands` (the mean of the means of bands of relative frequency, of equal weight), `equal` (each word the
-    same) or `occurrences` (each as often as it occurs). `bands`: their edges, ascending.
+    same) or `occurrences` (each as often as it occurs). `bands`: their edges, ascending. `among`: which of the bands
+    count, so that two texts are compared by those that both fill; None: all.
     """
 
     weights: Weights = "bands"
     bands: Sequence[float] = BANDS
+    among: np.ndarray | None = None  # (bands,) bool
 
     def __post_init__(self) -> None:
         edges = list(self.bands)
@@ -111,7 +113,8 @@ class MixedWords:
     def filled(self) -> np.ndarray:
         """(bands,) bool: whether the band has words enough."""
         middle = np.sqrt(np.multiply(self.mix.bands[:-1], self.mix.bands[1:]))
-        return (self.words_in_bands >= MIN_WORDS) & (self.total * middle >= self.least)
+        is_filled = (self.words_in_bands >= MIN_WORDS) & (self.total * middle >= self.least)
+        return is_filled if self.mix.among is None else is_filled & self.mix.among
 
     @property
     def is_banded(self) -> bool:

@@ -27,6 +27,7 @@ from ctxexp.occurrences import Layers, Occurrences
 from ctxexp.plugins.registry import build_registry
 from ctxexp.progress import Progress
 from ctxexp.results import Key, Results, RunInfo
+from ctxexp.results.results import AVERAGED
 from ctxexp.results.run_info import BaselineInfo, CorpusInfo, ModelInfo, ResamplingInfo
 from ctxexp.results.values import Values
 from ctxexp.transforms import Transform
@@ -115,15 +116,21 @@ class OnePass(Study):
     def _parts(
         self, totals: Totals, metrics: Mapping[str, Metric], forms: Mapping[str, SumForm]
     ) -> Iterator[pd.DataFrame]:
-        """The curves of a quarter of the text, a half that holds it and the other half, by whole shards in random
-        order."""
+        """The means over words of both halves of the text, by whole shards in random order and by the bands that both
+        fill."""
         n = len(totals.shards)
         if n < LEAST_CLUSTERS:
             return
-        order = np.random.default_rng([self.seed, Stream.PARTS]).permutation(n).tolist()
-        for name, which in (("quarter", order[: n // 4]), (HALVES[0], order[: n // 2]), (HALVES[1], order[n // 2 :])):
-            part = replace(totals, shards=tuple(totals.shards[i] for i in sorted(which)))
-            yield part_table(name, self._measure(part, metrics, forms, 0, Progress.of(None)))
+        order = np.random.default_rng([self.seed, Stream.PARTS]).permutation(n)
+        parts = [
+            replace(totals, shards=tuple(totals.shards[i] for i in sorted(which)))
+            for which in (order[: n // 2].tolist(), order[n // 2 :].tolist())
+        ]
+        filled = (self.mix.of(part.counts[0], part.tallies["rows"]).filled for part in parts)
+        study = replace(self, mix=replace(self.mix, among=np.logical_and(*filled)))
+        means = {label: metric for label, metric in metrics.items() if metric.over in AVERAGED}
+        for name, part in zip(HALVES, parts, strict=True):
+            yield part_table(name, study._measure(part, means, forms, 0, Progress.of(None)))
 
     def _measure(
         self,

@@ -1,12 +1,12 @@
 """A study: sentences, a model, metrics and a chance level, measured layer by layer, and then on the text's halves.
 
 The command builds one from a config, a notebook by hand; neither knows more than the other. What a finding says must be
-true of both halves, and with a quarter of the text a page shows how much the numbers hang on its amount.
+true of both halves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -23,11 +23,12 @@ from ctxexp.maths.resampling import Clusters, Stream
 from ctxexp.maths.word_mix import WordMix
 from ctxexp.measuring import build, measure_places
 from ctxexp.measuring.rows import Intervals, Observer, PairRows, Rows, TableRows, WordRows, require_pairs
-from ctxexp.metrics import RUN, GroupMean, Metric
+from ctxexp.metrics import RUN, Metric
 from ctxexp.model import Encoder
 from ctxexp.occurrences import Layers, Occurrences, Text
 from ctxexp.progress import Progress
 from ctxexp.results import Results
+from ctxexp.results.results import AVERAGED
 from ctxexp.results.run_info import CorpusInfo, FitInfo, ModelInfo, PoolingInfo, RunInfo, TransformInfo
 from ctxexp.results.values import LAYER
 from ctxexp.transforms import Calibration, MeasuredRows, Transform, fit_table, transform_layers
@@ -41,9 +42,9 @@ if TYPE_CHECKING:
 # Machine epsilon of what the encoder computed in: differences at that level are noise, not spread.
 PRECISION = {"float32": None, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 PARTS = "parts_of_the_text"
-LEAST_CLUSTERS = 8  # that a text needs to be halved and quartered
+LEAST_CLUSTERS = 8  # that a text needs to be halved
 HALVES = ("half", "other half")
-STATISTICS = ("raw", "baseline", "share_of_room", "mean_cosine")
+STATISTICS = ("raw", "baseline", "adjusted", "share_of_room")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,50 +252,47 @@ class Study:
 def measure_parts(
     words: WordRows, stores: Stores, study: Study, prototypes: Mapping[str, Metric]
 ) -> pd.DataFrame | None:
-    """A row a part, measure, statistic and layer, of the measures whose cost is small: mean cosines, no single rows or
-    singular values. None without such a measure, or for a text that has no halves."""
+    """A row a half, measure, statistic and layer, of the means over words whose cost is small, mean cosines, by the
+    bands that both halves fill. None without such a measure, or for a text that has no halves."""
     import pandas as pd
 
     metrics = {
         label: study.metrics[label]
         for label, prototype in prototypes.items()
-        if prototype._cosine_statistic
-        and (isinstance(prototype, GroupMean) or prototype._cosine_statistic != "baseline")
+        if prototype._cosine_statistic and prototype.over in AVERAGED
     }
     if not metrics or words.clusters is None or words.clusters.n < LEAST_CLUSTERS:
         return None
+    halves = draw_halves(words.clusters, np.random.default_rng([study.seed, Stream.PARTS]))
+    occurrences = [stores.part(study.corpus, rows) for rows in halves]
+    both = np.logical_and(*(half.mixed_words.filled for half in occurrences))
     tables = []
-    for name, rows in draw_parts(words.clusters, np.random.default_rng([study.seed, Stream.PARTS])):
-        part = WordRows(
+    for name, half in zip(HALVES, occurrences, strict=True):
+        rows = WordRows(
             words.store,
-            stores.part(study.corpus, rows),
-            OnePerSentence(
-                size=2, redraws=0, exact=True
-            ),  # in closed form: small parts have few sentences to draw from
+            replace(half, mix=replace(half.mix, among=both)),
+            OnePerSentence(size=2, redraws=0, exact=True),  # in closed form: halves have few sentences to draw from
             named_baseline=study.named_baseline,
             seed=study.seed,
             eps=words.eps,
             is_part=True,
         )
-        tables.append(part_table(name, measure_places([part], metrics, seed=study.seed, bootstrap=0)))
+        tables.append(part_table(name, measure_places([rows], metrics, seed=study.seed, bootstrap=0)))
     return pd.concat(tables, ignore_index=True)
 
 
-def draw_parts(clusters: Clusters, rng: np.random.Generator) -> Iterator[tuple[str, np.ndarray]]:
-    """A quarter, a half that holds it and the other half of a text: each part's rows (n_rows,) bool, by whole clusters
-    in random order."""
+def draw_halves(clusters: Clusters, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """The halves of a text: each one's rows (n_rows,) bool, by whole clusters in random order."""
     sizes = np.bincount(clusters.of_row[clusters.of_row >= 0], minlength=clusters.n_blocks)
     order = rng.permutation(clusters.n_blocks)
     before = np.empty(clusters.n_blocks)
     before[order] = (np.cumsum(sizes[order]) - sizes[order] / 2) / max(sizes.sum(), 1)
     place = np.where(clusters.of_row >= 0, before[clusters.of_row], np.nan)
-    yield "quarter", place < 0.25
-    yield HALVES[0], place < 0.5
-    yield HALVES[1], place >= 0.5
+    return place < 0.5, place >= 0.5
 
 
 def part_table(part: str, results: Results) -> pd.DataFrame:
-    """The curves of a part's results, with its words and the bands that they fill."""
+    """The curves of a half's results, with its words and the bands that they fill."""
     frame = results.frame
     chosen = frame[frame.statistic.isin(STATISTICS) & (frame.place == LAYER)]
     filled = " ".join(str(int(each)) for each in results.info.mix.filled)

@@ -40,7 +40,7 @@ class Contextuality(Metric):
     over = "text"
     title = "Contextuality"
     reading = Reading(
-        unit="0: context changes nothing, 1: as unlike as another word",
+        unit="contextuality",
         subject="words",
         lower="less contextual",
         higher="more contextual",

@@ -56,6 +56,7 @@ class SelfSimilarity(GroupMean):
         subject="words",
         lower="more context-specific",
         higher="less context-specific",
+        main="raw",
         maximum=1.0,
         extremes=("most_self_similar", "least_self_similar"),
     )
@@ -111,7 +112,12 @@ class IntraSentenceSimilarity(GroupMean):
     over = "sentence"
     title = "Intra-sentence similarity"
     reading = Reading(
-        unit="cosine", subject="the words of a sentence", lower="less alike", higher="more alike", maximum=1.0
+        unit="cosine",
+        subject="the words of a sentence",
+        lower="less alike",
+        higher="more alike",
+        main="raw",
+        maximum=1.0,
     )
     _cosine_statistic: ClassVar[str] = "baseline"
 
@@ -193,6 +199,7 @@ class MaxExplainableVariance(GroupMean):
         subject="words",
         lower="harder to replace by one vector each",
         higher="easier to replace by one vector each",
+        main="raw",
         line=0.05,  # "on average, less than 5% of the variance" (Section 4.3)
         maximum=1.0,
     )

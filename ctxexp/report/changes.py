@@ -1,5 +1,5 @@
-"""Changes of curves that a finding may claim: beyond their interval, large enough to matter, and true of both halves of
-the text.
+"""Changes of curves that a finding may claim: beyond their interval, large enough to matter, and whichever way they are
+measured: by each variant of the measure and, of means over words, in both halves of the text.
 
 A change along a curve is a difference of layers that holds for all pairs of layers at once; differences between runs
 and between layers have intervals of their own. One rule for steps from layer to layer and from model to model:
@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import NormalDist
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ctxexp.measuring.study import HALVES, PARTS
-from ctxexp.report.wording import UNITS_TO_ONE, unit_label
-from ctxexp.results.results import OVER_WORDS, mix_mark
+from ctxexp.metrics.contextuality import VARIANTS
+from ctxexp.report.wording import CONTEXTUALITY, UNITS_TO_ONE, unit_label
+from ctxexp.results.results import AVERAGED, OVER_WORDS, mix_mark
 from ctxexp.results.values import LAYER, Estimates, Key
 
 if TYPE_CHECKING:
@@ -29,25 +30,19 @@ MIN_REPLICATES = 100  # of fewer, the 95% point of the largest of many differenc
 _Z = NormalDist().inv_cdf(0.975)
 
 
-class Half(NamedTuple):
-    """A curve in one half of the text."""
-
-    values: np.ndarray  # (n_layers,)
-    is_comparable: bool  # whether the half fills the bands that the text fills
-
-
-def halves(results: Results, key: Key) -> list[Half]:
-    """The curve in both halves of the text; empty for a measure that isn't measured there."""
-    table = results.tables.get(PARTS)
-    if table is None or key.place != LAYER or key.baseline:
+def halves(results: Results, key: Key) -> list[np.ndarray]:
+    """The curve (n_layers,) in both halves of the text, of a mean over words, by the bands that both fill; flat where
+    there is none. Empty for other measures."""
+    table, mix = results.tables.get(PARTS), results.info.mix
+    if table is None or key.place != LAYER or key.baseline or results.info.measure(key.measure).over not in AVERAGED:
         return []
     rows = table[(table.measure == key.measure) & (table.task == key.task) & (table.statistic == key.statistic)]
-    filled = " ".join(str(int(each)) for each in results.info.mix.filled)
     curves = []
     for _, half in rows[rows.part.isin(HALVES)].groupby("part"):
         values = np.full(results.n_layers, np.nan)
         values[half.layer.to_numpy(int)] = half.value.to_numpy(float)
-        curves.append(Half(values, bool((half.filled == filled).all())))
+        tells = mix.weights != "bands" or half.filled.str.contains("1").all()
+        curves.append(values if tells else np.zeros_like(values))
     return curves
 
 
@@ -56,10 +51,10 @@ def claimed_steps(results: Results, key: Key) -> np.ndarray:
     """The signs (n_layers, n_layers) of the changes of a curve between layers that may be claimed, else 0."""
     estimates = interval_estimates(results, key)
     signs = layer_changes(estimates, results.replicates.get(key))
-    of_halves = halves(results, key)
-    if not all(half.is_comparable for half in of_halves) or is_too_short(results, key):
+    if is_too_short(results, key):
         return np.zeros_like(signs)
-    steps = [np.sign(half.values[None, :] - half.values[:, None]) for half in of_halves]
+    others = [results.by_key[other].value for name in VARIANTS if (other := _beside(key, name)) in results.by_key]
+    steps = [np.sign(values[None, :] - values[:, None]) for values in (*others, *halves(results, key))]
     change = np.abs(estimates.value[None, :] - estimates.value[:, None])
     return _claimed(signs, change, steps, least(results, key))
 
@@ -69,7 +64,8 @@ def claimed_order(points: Sequence[tuple[Results, Key, int]]) -> tuple[np.ndarra
     """The values of curves at a layer each, and which of them lie above which for certain.
 
     A difference may be claimed where its interval, at 95% for all of them together, leaves out 0, where it is large
-    enough to act on, where the runs' texts fill the same bands of frequency, and where both halves of the text agree.
+    enough to act on, where the runs' texts fill the same bands of frequency, where the ranges of their variants don't
+    cross, and where both halves of the text agree.
 
     Args:
         points: A run, one of its curves, and a layer, each.
@@ -94,32 +90,46 @@ def claimed_order(points: Sequence[tuple[Results, Key, int]]) -> tuple[np.ndarra
     is_paired = len({len(draw) for draw in draws}) == 1 and len(draws) == len(points)
     is_paired = is_paired and all(points[0][0].info.shares_resamples(results.info) for results, _, _ in points)
     signs = certain_changes(Estimates(*ends), np.stack(draws) if is_paired else None)
-    of_halves = [halves(results, key) for results, key, _ in points]
     mixes = [results.info.mix for results, key, _ in points if results.info.measure(key.measure).over in OVER_WORDS]
     same_mix = len({(mix.weights, mix.bands, mix.filled) for mix in mixes}) <= 1
-    if not same_mix or not all(half.is_comparable for each in of_halves for half in each):
+    if not same_mix or any(is_too_short(results, key) for results, key, _ in points):
         return ends[0], np.zeros_like(signs)
-    if any(is_too_short(results, key) for results, key, _ in points):
-        return ends[0], np.zeros_like(signs)
-    steps = []
+    ranges = [variant_range(results, key, at) for results, key, at in points]
+    low, high = (np.array(part)[:, None] for part in zip(*(each or (np.nan, np.nan) for each in ranges), strict=True))
+    crosses = (low <= high.T) & (high >= low.T)
+    steps = [np.where(crosses, 0, signs)]
+    of_halves = [halves(results, key) for results, key, _ in points]
     if all(len(each) == 2 for each in of_halves):
         for i in range(2):
-            values = np.array([each[i].values[at] for each, (*_, at) in zip(of_halves, points, strict=True)])
+            values = np.array([each[i][at] for each, (*_, at) in zip(of_halves, points, strict=True)])
             steps.append(np.sign(values[None, :] - values[:, None]))
     change = np.abs(ends[0][None, :] - ends[0][:, None])
     return ends[0], _claimed(signs, change, steps, least(points[0][0], points[0][1]))
 
 
+def variant_range(results: Results, key: Key, at: int) -> tuple[float, float] | None:
+    """The lowest and the highest of a value and its variants at a layer; None for a measure without any."""
+    low, high = (results.by_key.get(_beside(key, end)) for end in ("lowest", "highest"))
+    return (float(low.value[at]), float(high.value[at])) if low and high else None
+
+
+def _beside(key: Key, statistic: str) -> Key:
+    """The key of a curve beside a measure's value."""
+    return key._replace(statistic=statistic if key.name == "raw" else "")
+
+
 def _claimed(signs: np.ndarray, change: np.ndarray, steps: Sequence[np.ndarray], least: float) -> np.ndarray:
+    """The signs of changes that are large enough and that all of these steps (NaN: undefined there) have."""
     is_claimed = change >= least
     for step in steps:
-        is_claimed &= step == signs
+        is_claimed &= (step == signs) | np.isnan(step)
     return np.where(is_claimed, signs, 0)
 
 
 def least(results: Results, key: Key) -> float:
     """The least change of a curve that is spoken of; 0 for units in which none is known."""
-    return LEAST if key.name == "share_of_room" or unit_label([results], key.measure) in UNITS_TO_ONE else 0.0
+    units = (*UNITS_TO_ONE, CONTEXTUALITY)
+    return LEAST if key.name == "share_of_room" or unit_label([results], key.measure) in units else 0.0
 
 
 def is_too_short(results: Results, key: Key) -> bool:
@@ -135,17 +145,6 @@ def interval_estimates(results: Results, key: Key) -> Estimates:
         return estimates
     nothing = np.full(len(estimates.value), np.nan)
     return Estimates(estimates.value, nothing, nothing)
-
-
-def opposite_steps(results: Results, key: Key) -> list[int]:
-    """The layers at which `adjusted` moves against the claimed step of its share of the room from the layer before."""
-    adjusted = key._replace(statistic="adjusted")
-    if key.statistic != "share_of_room" or not {key, adjusted} <= results.by_key.keys():
-        return []
-    signs, layers = claimed_steps(results, key), np.flatnonzero(np.isfinite(results.by_key[key].value))
-    moves = np.diff(results.by_key[adjusted].value[layers])
-    steps = zip(layers[:-1].tolist(), layers[1:].tolist(), moves, strict=True)
-    return [b for a, b, move in steps if signs[a, b] * np.sign(move) == -1]
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp.report import reference_curves, wording
+from ctxexp.report.findings import LEADING
 from ctxexp.report.style import Ink, Style, colours
 from ctxexp.results.results import main_key
 from ctxexp.results.run_info import SIZE_MATCHED
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     from ctxexp.results import Results
 
 LOG = "log"
-PAPER_MEASURES = ("self_similarity", "anisotropy", "intra_sentence_similarity", "max_explainable_variance")
-"""The measures of the paper's four figures, in its order."""
+HEADLINES = (LEADING, "self_similarity", "anisotropy", "intra_sentence_similarity", "max_explainable_variance")
+"""The measures that come first: the leading one, then those of the paper's four figures, in its order."""
 LINE_WIDTH = 2  # points
 AXES_POINTS = 190  # height of a panel's axes, of all figures about the same
 _MARKERS = "osD^vPX<>h"
@@ -65,7 +66,7 @@ class Panel:
     lines: tuple[Line, ...]
     threshold: float | None = None
     baseline: str = ""  # relative to which baseline of the measure the statistic is computed; empty: the first
-    direction: str = ""  # the meaning of low values: "lower = more context-specific"
+    direction: str = ""  # the meaning of high values: "higher = more contextual"
     scale: str = ""  # panels of one scale may share an axis; `LOG`: one in logarithms
 
     @property
@@ -96,12 +97,13 @@ class Chart:
 
 
 def sweep_charts(
-    runs: Sequence[wording.LabelledResults], *, all_published: bool = False, statistic: str = "share_of_room"
+    runs: Sequence[wording.LabelledResults], *, all_published: bool = False, statistic: str = ""
 ) -> list[Chart]:
-    """The paper's four charts, then one for each other measure; those with any finite value. A measure by task
+    """The headline charts, then one for each other measure; those with any finite value. A measure by task
     (`sts/STS12`) is one chart with one panel for each task, their mean first.
 
-    `statistic` is share_of_room, adjusted, raw or baseline; a measure without it (anisotropy has none) shows its own.
+    `statistic` is share_of_room, adjusted, raw or baseline; a measure without it (anisotropy has none) shows its own,
+    which none names too.
     Published curves stand beside runs of the paper's models that used the published weights; with `all_published`,
     beside all runs of these models.
     """
@@ -110,7 +112,7 @@ def sweep_charts(
     every = [results for _, results in runs]
     chart_of = {measure: wording.figure_name(measure, every) for measure, _ in present}
     charts = []
-    for name in dict.fromkeys((*PAPER_MEASURES, *chart_of.values())):
+    for name in dict.fromkeys((*HEADLINES, *chart_of.values())):
         measure_tasks = [(measure, task) for measure, task in present if chart_of[measure] == name]
         measure_tasks.sort(key=lambda s: (s[0] != name, s[1] != "", s[1] != wording.AVERAGE))
         panels = [
@@ -132,8 +134,8 @@ def sweep_charts(
 
 
 def leading_charts(names: Sequence[str]) -> list[str]:
-    """The names of the charts that come first: the paper's, or else the first four."""
-    return [name for name in names if name in PAPER_MEASURES] or list(names)[:4]
+    """The names of the charts that come first: the headlines, or else the first four."""
+    return [name for name in names if name in HEADLINES] or list(names)[:4]
 
 
 def line_styles(runs: Sequence[wording.LabelledResults]) -> dict[str, tuple[str, int]]:
@@ -171,7 +173,7 @@ def sweep_panel(
     styles = line_styles(runs)
     if not baseline:  # one statistic for the panel, even if some runs lack it
         each = [key.name for _, results in runs if (key := main_key(results, measure, task, wanted=statistic))]
-        statistic = next((name for name in (statistic, "share_of_room", "adjusted", *each) if name in each), statistic)
+        statistic = next((name for name in (statistic, *each) if name in each), statistic)
     key = Key(measure, statistic, task, baseline=baseline) if baseline else Key.of(measure, statistic, task)
     lines: list[Line] = []
     overlaid_models: set[str] = set()

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctxexp.report import charts, wording
-from ctxexp.report.findings import chart_finding, finding_of, marked_steps, sweep_finding
+from ctxexp.report.findings import LEADING, chart_finding, doubts, finding_of, sweep_finding
 from ctxexp.report.reference_curves import CAVEAT, NO_CONTEXT, SOURCE, control_lines, training_runs
 from ctxexp.report.style import PAGE, Ink, Style, add_captions, colours, empty_figure, save_figure
 from ctxexp.report.wording import LabelledResults
 from ctxexp.results.results import main_key
-from ctxexp.results.values import SHARE_OF_ROOM, Key
+from ctxexp.results.values import Key
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,6 +69,7 @@ def run_figure(results: Results, measure: str, task: str = "", *, published: boo
     handles, names = [charts.draw_line(axes, line)], [line.label + (", 95% interval" if line.low is not None else "")]
     beside: dict[Key, Style] = {
         Key(measure, "raw", task): {"linestyle": "-", "color": Ink.TEXT, "marker": "^"},
+        **{Key(measure, end, task): {"linestyle": ":", "color": colour, "marker": ""} for end in ("lowest", "highest")},
         Key(measure, "baseline", task): {"linestyle": (0, (4, 2)), "color": Ink.FAINT, "marker": "v"},
     }
     for name, marker in zip(wording.other_baselines([results], measure, task), "sD*Xd", strict=False):
@@ -91,17 +92,15 @@ def run_figure(results: Results, measure: str, task: str = "", *, published: boo
         names.append(f"published, {key.label()}")
     if key.statistic == "adjusted" and (at := charts.reference_line(measure, [results])) is not None:
         charts.draw_threshold(axes, at)
-    if key.statistic in ("adjusted", "share_of_room"):
-        charts.draw_chance(axes, f"chance of {'adjusted' if key.statistic == 'adjusted' else 'the share'}")
+    if key.statistic == "adjusted":
+        charts.draw_chance(axes, "chance of adjusted")
     y_label, direction = wording.axis_label(measure, "", [results], task), wording.direction([results], measure)
-    y_label = f"{y_label}; share of the room" if key.statistic == "share_of_room" else y_label
     charts.finish_axes(axes, y_label, direction, log=charts.scale([results], measure, [line]) == charts.LOG)
     thin = charts.thin_intervals([(axes, [line])])
     count = wording.group_count_phrase(results, measure, task)
     facts = [results.info.definition(measure, task), *wording.shared_facts([(label, results)], measure)]
     facts.append(f"n = {count}" if count else "")
-    notes = [SHARE_OF_ROOM] if key.statistic == "share_of_room" else []
-    notes += [marked] if (marked := marked_steps(results, key)) else []
+    notes = doubts(results) if measure == LEADING else []
     add_captions(
         figure,
         f"{wording.full_title(measure, task, [results], variant=False)}: {label}",
@@ -176,7 +175,7 @@ def overview_figure(all_charts: Sequence[charts.Chart], runs: Sequence[LabelledR
             chart.title, loc="left", fontsize=10, fontweight="bold", color=Ink.TEXT, pad=pad, parse_math=False
         )
         axes.text(0, 1.025, "\n".join(under), fontsize=9, color=Ink.FAINT, **style)
-    asks = any(chart.name in charts.PAPER_MEASURES for chart in headline_charts)
+    asks = any(chart.name in charts.HEADLINES for chart in headline_charts)
     heading = "How contextual are word vectors, layer by layer?" if asks else "What was measured, layer by layer"
     charts.share_scales(axes_and_panels, columns)
     _dress_sweep(figure, heading, wording.shared_facts(runs), axes_and_panels, runs, finding=sweep_finding(runs))
@@ -224,6 +223,5 @@ def _dress_sweep(
 ) -> None:
     lines = charts.Chart("", "", tuple(panel for _, panel in drawn)).lines
     cite = any(line.published for line in lines)
-    notes = [SHARE_OF_ROOM] if any(panel.statistic == "share_of_room" for _, panel in drawn) else []
-    notes = charts.thin_intervals([(axes, panel.lines) for axes, panel in drawn]) + notes + _notes(runs, cite, measures)
+    notes = charts.thin_intervals([(axes, panel.lines) for axes, panel in drawn]) + _notes(runs, cite, measures)
     add_captions(figure, title, facts, *_legend(lines), notes, finding=finding)

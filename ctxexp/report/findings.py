@@ -1,4 +1,6 @@
-"""Findings: one sentence on each curve, made from its numbers, that claims a change only where the data show it."""
+"""Findings: one sentence on each curve, made from its numbers, that claims a change only where the data show it; and
+what makes a run's contextuality shaky, a sentence each.
+"""
 
 from __future__ import annotations
 
@@ -12,26 +14,25 @@ from ctxexp.report.changes import (
     Trend,
     claimed_order,
     claimed_steps,
-    halves,
     interval_estimates,
     is_too_short,
     least,
-    opposite_steps,
     trend,
+    variant_range,
 )
-from ctxexp.report.wording import AVERAGE, LabelledResults, full_title, mix_labels, unique_labels
-from ctxexp.results.results import mix_mark
+from ctxexp.report.wording import LabelledResults, full_title, mix_labels, unique_labels
 from ctxexp.results.values import LAYER, Key
 
 if TYPE_CHECKING:
     from ctxexp.results import Results
 
-LEADING = "self_similarity"  # the measure that a run's one sentence is of, where it was measured
+LEADING = "contextuality"  # the measure that a run's one sentence is of, where it was measured
 FEW = 3  # runs whose changes a chart says one by one
-MOST_WORDS = 30  # of a sentence
-OPPOSITE = "adjusted moves the other way: its ceiling, 1 − chance, moved"
-MARKED = f"* from the layer before, {OPPOSITE}"
 MOST_LISTED = 6  # parts that a sentence names
+FEW_USES = 200  # of words, below which that is said
+LOUD = 0.2  # of the variance, in one direction
+APART = 0.03  # between the value and its cross-check
+REPEATS = 0.01  # that near-duplicates of sentences move the value by
 
 
 def findings(results: Results, label: str = "") -> list[str]:
@@ -42,11 +43,6 @@ def findings(results: Results, label: str = "") -> list[str]:
 def finding(results: Results, label: str = "") -> str:
     """The sentence on the leading measure's main curve; empty where nothing was measured by layer."""
     return next((finding_of(results, key, label) for key in leading_keys(results)[:1]), "")
-
-
-def change(results: Results, label: str = "") -> str:
-    """The same without its numbers."""
-    return next((change_of(results, key, label) for key in leading_keys(results)[:1]), "")
 
 
 def finding_of(results: Results, key: Key, label: str = "") -> str:
@@ -61,63 +57,95 @@ def finding_of(results: Results, key: Key, label: str = "") -> str:
         label: The run's name in the sentence; empty: its title.
 
     Returns:
-        The sentence, with a full stop, of at most `MOST_WORDS` words where that leaves room for its numbers.
+        The sentence, with a full stop.
     """
-    course, opening = _course(results, key), _opening(results, key, label)
-    if not course.layers:
-        return f"{opening}."
-    first, last = course.layers[0], course.layers[-1]
-    legs = course.legs
-    layers = [legs[0].start, *(leg.end for leg in legs)] if legs else [first, last]
-    values = _values(results, key, list(dict.fromkeys(layers)))
-    names = {"share_of_room": ["share of the room above chance ", "share of the room "]}
-    texts = [f"{opening} ({name}{values})." for name in [*names.get(key.statistic, []), ""]]
-    return next((text for text in texts if len(text.split()) <= MOST_WORDS), texts[-1])
-
-
-def change_of(results: Results, key: Key, label: str = "") -> str:
-    """The same without its numbers: "In bert, words grow more context-specific up to layer 3."; of a measure that says
-    nothing of its direction "Rogue dimensions in bert: a fall up to layer 3."."""
-    return f"{_opening(results, key, label)}."
-
-
-def _opening(results: Results, key: Key, label: str) -> str:
-    """The claimed changes of a curve, or why none is claimed, without a full stop."""
     course, info = _course(results, key), results.info.measure(key.measure)
-    label = label or results.info.title or "this run"
-    name = f"{full_title(key.measure, key.task, [results])} in {label}"
+    label, name = label or results.info.title or "this run", scale_title(key, [results])
+    if not course.layers:
+        return f"{name} in {label}: undefined in every layer."
+    variants = _variants(results, key, course.layers[-1])
     if not course.legs:
-        return f"{name}: {_no_change(results, key, course)}"
-    words = {1: info.higher, -1: info.lower} if info.subject else {1: "a rise", -1: "a fall"}
-    clauses = ", then ".join(f"{words[leg.sign]} {_span(leg, course)}" for leg in course.legs)
+        values = _values(results, key, sorted({course.layers[0], course.layers[-1]}))
+        return f"{name} in {label}: {_no_change(results, key, course)} ({values}){variants}."
+    clauses = ", then ".join(_clause(results, key, leg, course, bool(info.subject)) for leg in course.legs)
     if not info.subject:
-        return f"{name}: {clauses}"
-    task = "mean over tasks" if key.task == AVERAGE else key.task
-    which = ", ".join(filter(None, [task, info.variant, mix_mark(results, key.measure)]))
-    return f"In {label}, {info.subject}{f' ({which})' if which else ''} grow {clauses}"
+        return f"{name} in {label}: {clauses}."
+    name = name[0].lower() + name[1:] if name[1:2].islower() else name
+    return f"In {label}, {name} {clauses}{variants}."
 
 
-def marked_steps(results: Results, key: Key) -> str:
-    """The line below a table or chart on the steps at which `adjusted` moves against its share; empty without one."""
-    layers = opposite_steps(results, key)
-    which = f"layer{'s' * (len(layers) > 1)} {enumeration([str(layer) for layer in layers])}"
-    return f"* at {which}, {OPPOSITE}" if layers else ""
+def _clause(results: Results, key: Key, leg: Leg, course: Trend, has_subject: bool) -> str:
+    """A claimed change with its values: "grows from 0.02 at the input to 0.35 at the last layer, 4"; where it starts at
+    neither the first layer nor a claimed turn, both ends alone."""
+    last = course.layers[-1]
+    curve = results.by_key[key].value
+    names = {last: f"the last layer, {last}", 0: "the input"}
+    start, end = (f"{number(curve[i], curve)} at {names.get(i, f'layer {i}')}" for i in (leg.start, leg.end))
+    follows = course.legs.index(leg) > 0 and course.legs[0].end == leg.start
+    if not follows and leg.start != course.layers[0]:
+        return f"{'is ' * has_subject}{'higher' if leg.sign > 0 else 'lower'}, {end}, than {start}"
+    verb = (("falls", "grows") if has_subject else ("a fall", "a rise"))[leg.sign > 0]
+    return f"{verb} {'' if follows else f'from {start} '}to {end}{', on the whole' * leg.reverses}"
+
+
+def _variants(results: Results, key: Key, layer: int) -> str:
+    """The range of the value's variants in a layer, as a clause; empty for a measure without any."""
+    ends = variant_range(results, key, layer)
+    if ends is None or not np.isfinite(ends).all():
+        return ""
+    low, high = (number(end, np.array(ends)) for end in ends)
+    return f"; its variants lie between {low} and {high} in the last layer"
+
+
+def scale_title(key: Key, runs: Sequence[Results]) -> str:
+    """The title of a curve, with its statistic where that is a remainder above chance."""
+    title = full_title(key.measure, key.task, runs)
+    return f"{title}, {key.label()}" if key.statistic in ("share_of_room", "adjusted") else title
+
+
+def doubts(results: Results) -> list[str]:
+    """What makes the run's contextuality shaky, or undefined, a sentence each; empty where nothing does."""
+    names = ("raw", "n", "loudest", "all_places", "no_near_duplicates", "in_windows")
+    curves = {name: results.by_key[key].value for name in names if (key := Key(LEADING, name)) in results.by_key}
+    value = curves.get("raw", np.empty(0))
+    if not np.isfinite(value).any():
+        return [
+            "Contextuality is undefined: no word has uses at like places of two sentences, between other words. "
+            "More text, or fewer min_contexts, gives it some."
+        ] * len(value[:1])
+    at, said = int(np.flatnonzero(np.isfinite(value))[-1]), []
+    other = {name: np.nan_to_num(curve) for name, curve in curves.items() if name != "raw"}
+    if "n" in other and (n := int(other["n"].max())) < FEW_USES:
+        said.append(f"It rests on {n} uses of words alone.")
+    if "loudest" in other and (share := other["loudest"].max()) > LOUD:
+        said.append(
+            f"One direction holds {share:.0%} of the variance in layer {other['loudest'].argmax()} before it is scaled "
+            "down: contextuality/no_cut is the value without that, metric=rogue_dimensions shows dimensions like it."
+        )
+    if "all_places" in curves and (apart := np.nan_to_num(np.abs(curves["all_places"] - value))).max() > APART:
+        layer = int(apart.argmax())
+        said.append(
+            f"By uses at any two places it is {curves['all_places'][layer]:.2f} in layer {layer}, at like places "
+            f"{value[layer]:.2f}: words and places act together, or pairs are few."
+        )
+    if "no_near_duplicates" in curves and abs(move := curves["no_near_duplicates"][at] - value[at]) > REPEATS:
+        said.append(f"The text repeats sentences: without near-duplicates it is {value[at] + move:.2f} in layer {at}.")
+    if "in_windows" in other and (share := other["in_windows"].max()) > 0:
+        said.append(f"{share:.0%} of the uses stand in texts longer than the model's window, whose places begin anew.")
+    return said
 
 
 def chart_finding(runs: Sequence[LabelledResults], key: Key) -> str:
-    """The sentences on one curve of a chart of runs: of one run with its numbers, of up to three their changes, of
-    more their order at the last layer."""
+    """The sentences on one curve of a chart of runs: of up to three one each, of more their order at the last layer."""
     runs = [(label, results) for label, results in unique_labels(runs) if key in results.by_key]
     if runs and not any(_course(results, key).has_interval for _, results in runs):
         title = full_title(key.measure, key.task, [results for _, results in runs])
         runs = list(zip(mix_labels(key.measure, runs), (results for _, results in runs), strict=True))
         ranges = ", ".join(_range(results, key, label) for label, results in runs[:6])
         return f"{title}: {ranges}; without intervals no change is claimed."
-    if len(runs) == 1:
-        return finding_of(runs[0][1], key, runs[0][0])
     if len(runs) > FEW:
         return comparison_finding(runs, key)
-    return " ".join(f"{_opening(results, key, label)}." for label, results in runs)
+    return " ".join(finding_of(results, key, label) for label, results in runs)
 
 
 def _range(results: Results, key: Key, label: str) -> str:
@@ -148,12 +176,11 @@ def comparison_finding(runs: Sequence[LabelledResults], key: Key | None = None, 
     parts = [f"{label} ({number(v, values)})" for label, v in zip(labels, values, strict=True)]
     above = [i for i in range(len(points)) if order[lowest, i] > 0]
     beside = [i for i in range(len(points)) if i not in (lowest, *above)]
-    scale = f", {key.label()}" if key.statistic in ("share_of_room", "adjusted") else ""
-    title = full_title(key.measure, key.task, every)
-    where = f"At the last measured layer ({title}{scale})" if named else "Last layer:"
+    text = "On this text" if len({results.info.corpus.fingerprint for results in every}) == 1 else "Each on its text"
+    where = f"{text}, at the last measured layer{f' ({scale_title(key, every)})' if named else ''},"
     if not above:
         has_ci = all(_course(results, key).has_interval for results in every)
-        why = "these data can't tell the models apart" if has_ci else "without intervals no order of models is claimed"
+        why = "these data can't tell the models apart" if has_ci else "no order of models is claimed without intervals"
         return f"{where} {why}: {name_or_count(parts, values, 'runs')}."
     meaning = f"{info.subject} are {info.lower}" if info.subject else "values are lower"
     others = [name_or_count([parts[i] for i in at], values, "others", at) for at in (above, beside)]
@@ -188,8 +215,6 @@ def _course(results: Results, key: Key) -> Trend:
 
 def _no_change(results: Results, key: Key, course: Trend) -> str:
     """Why no change is claimed."""
-    if not course.layers:
-        return "undefined in every layer"
     first, last = course.layers[0], course.layers[-1]
     values = results.by_key[key].value
     if first == last:
@@ -201,19 +226,10 @@ def _no_change(results: Results, key: Key, course: Trend) -> str:
     wanted = results.info.mix.wanted
     if is_too_short(results, key):
         return f"no step is claimed; the text needs about {wanted:,} words more"
-    if not all(half.is_comparable for half in halves(results, key)):
-        return "no step is claimed, since half of the text is too short for all its bands"
     if np.nanmax(values) - np.nanmin(values) < least(results, key):
         return f"flat over layers {first} to {last}"
-    return f"no change over layers {first} to {last} that these data can show"
-
-
-def _span(leg: Leg, course: Trend) -> str:
-    """From where to where a change is claimed."""
-    last = course.layers[-1]
-    start = "" if leg.start in (course.layers[0], course.legs[0].end) else f"from layer {leg.start} "
-    end = f"up to layer {leg.end}" if leg.end != last else f"up to the last layer, {last}"
-    return f"{start}{end}{', on the whole' if leg.reverses else ''}"
+    show = "and all variants show" if variant_range(results, key, last) else "can show"
+    return f"no change over layers {first} to {last} that these data {show}"
 
 
 def _values(results: Results, key: Key, layers: Sequence[int]) -> str:
@@ -229,7 +245,7 @@ def number(value: float, beside: np.ndarray) -> str:
     digits = 1 if finite.max(initial=0) >= 10 else 2
     while digits < 4 and len(set(np.round(finite, digits))) < len(set(finite)):
         digits += 1
-    return f"{value:,.{digits}f}"
+    return f"{value:z,.{digits}f}"
 
 
 def name_or_count(parts: Sequence[str], values: np.ndarray, noun: str, at: Sequence[int] | None = None) -> str:

@@ -33,7 +33,7 @@ ONE_TRAINING_RUN = "Each model is one training run"
 """The note below every comparison of models, whose intervals know nothing of another training."""
 VECTOR_A_WORD = {  # exact whatever the vectors are, where all of a word's are one
     ("self_similarity", "raw"): 1.0,
-    ("self_similarity", "share_of_room"): 1.0,
+    ("contextuality", "raw"): 0.0,
     ("max_explainable_variance", "raw"): 1.0,
     ("sense_separation", "raw"): 0.0,
 }

@@ -18,19 +18,18 @@ from typing import TYPE_CHECKING, Any
 from ctxexp.files import write_csv, write_file
 from ctxexp.plugins import REPORT
 from ctxexp.plugins.registry import Registry
-from ctxexp.report.changes import opposite_steps
-from ctxexp.report.findings import MARKED, change, comparison_finding, enumeration, finding, leading_keys
+from ctxexp.report.changes import variant_range
+from ctxexp.report.findings import comparison_finding, doubts, finding, leading_keys
 from ctxexp.report.style import save_figure
 from ctxexp.report.wording import LabelledResults
 from ctxexp.results import Results
 from ctxexp.results.results import keys_beside
-from ctxexp.results.values import LAYER, SHARE, Key
+from ctxexp.results.values import LAYER, Key
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-BESIDE = ("raw", "chance")  # what stands beside the leading measure's value
 WIDEST = 100  # characters of a line of what a command ends with, however wide the terminal
 SPOKEN = 8  # runs of which each has a sentence
 GAP = 2  # spaces between columns
@@ -89,15 +88,12 @@ def answer(runs: Sequence[LabelledResults], width: int) -> str:
     """What a command ends with: a sentence a run and one that compares them, and a table of the curves by layer.
 
     Of one run the table has a line a layer and mix of layers, of several a line a run, at its last layer: the leading
-    measure with its interval and the raw value and level of chance beside it, then the other measures that the width
-    takes.
+    measure with its interval and the range of its variants, then the others, with chance beside, that the width takes.
     """
     one, width = len(runs) == 1, min(width, WIDEST)
-    alike: dict[str, list[str]] = {}  # runs of which the same is said, by the sentence
-    for label, results in runs[:SPOKEN]:
-        alike.setdefault(finding(results, "{}") if one else change(results, "{}"), []).append(label)
-    said = [sentence.replace("{}", enumeration(labels)) for sentence, labels in alike.items()]
-    lines = [line for text in [*said, comparison_finding(runs, named=False)] for line in textwrap.wrap(text, width)]
+    said = [finding(results, label) for label, results in runs[:SPOKEN]]
+    said += doubts(runs[0][1]) if one else [comparison_finding(runs, named=False)]
+    lines = [line for text in said for line in textwrap.wrap(text, width)]
     keys = list(dict.fromkeys(key for _, results in runs for key in leading_keys(results)))
     if not keys:
         return "\n".join(lines)
@@ -110,45 +106,38 @@ def answer(runs: Sequence[LabelledResults], width: int) -> str:
             stub += [*map(str, layers), *results.info.pooling.mixes]
         else:
             stub.append(textwrap.shorten(label, width // 3, placeholder=" ..."))
-    leading, *others = [_answer_column(key, places, one, i == 0) for i, key in enumerate(keys)]
-    columns, room = [leading], width - max(map(len, stub)) - GAP - _column_width(leading)
-    for column in others:
+    room, columns = width - max(map(len, stub)), list[list[str]]()
+    for i, key in enumerate(keys):
+        column = _answer_column(key, places, is_leading=i == 0)
         room -= GAP + _column_width(column)
-        columns += [column] * (room >= 0)
+        columns += [column] * (i == 0 or room >= 0)
     titles = [column[0].split("\n") for column in columns]
     tall = max(map(len, titles))
     columns = [
         ["\n".join(["", "", "", *title][-tall:]), *column[1:]] for title, column in zip(titles, columns, strict=True)
     ]
-    notes = [SHARE] * any(key.statistic == "share_of_room" for key in keys)
-    notes += [MARKED] * any("*" in cell for cell in leading[1:])
-    return "\n".join([*lines, "", stacked_table(["\n" * (tall - 1) + stub[0], *stub[1:]], columns, width), *notes])
+    return "\n".join([*lines, "", stacked_table(["\n" * (tall - 1) + stub[0], *stub[1:]], columns, width)])
 
 
-def _answer_column(key: Key, places: Sequence[tuple[Results, str, int]], one: bool, is_leading: bool) -> list[str]:
-    """A curve's title and its cells at these layers; the leading one's with what stands beside a value."""
+def _answer_column(key: Key, places: Sequence[tuple[Results, str, int]], *, is_leading: bool) -> list[str]:
+    """A curve's title and its cells at these layers, with chance beside; the leading one's with interval and range."""
     name = key._replace(statistic="").curve_name.replace("_", " ").replace("intra ", "intra-").replace("self ", "self-")
-    rows = []
+    spread = "sd of seeds" if any(results.info.seeds for results, *_ in places) else "95% interval"
+    rows = [[key.name.replace("_", " "), *[spread, "variants"] * is_leading, "chance"]]
     for results, place, at in places:
         value, low, high = _estimates_at(results, key, place, at)
-        star = "*" * (one and is_leading and place == LAYER and at in opposite_steps(results, key))
-        cells = [f"{value:.3f}{star}" if math.isfinite(value) else ""]
+        cells = [f"{value:.3f}" if math.isfinite(value) else ""]
         if is_leading:
-            beside = keys_beside(results, key)
-            spread = f"± {value - low:.3f}" if results.info.seeds else f"[{low:.3f}, {high:.3f}]"
-            cells.append(spread if math.isfinite(low) else "")
-            for each in BESIDE:
-                other = _estimates_at(results, beside[each], place, at)[0] if each in beside else math.nan
-                cells.append(f"{other:.3f}" if math.isfinite(other) else "")
-        rows.append(cells)
-    if not is_leading:
-        return ["\n".join(textwrap.wrap(name, MIN_COLUMN)), *_align_cells(rows)]
-    spread = "sd of seeds" if any(results.info.seeds for results, *_ in places) else "95% interval"
-    statistic = "share" if key.statistic == "share_of_room" else key.name
-    table = [[statistic, spread, *BESIDE], *rows]
-    kept = [i for i in range(len(table[0])) if i == 0 or any(row[i] for row in rows)]  # what no line has needs no head
-    head, *cells = _align_cells([[row[i] for i in kept] for row in table])
-    return [f"{name}\n{head}", *cells]
+            ends = f"± {value - low:.3f}" if results.info.seeds else f"[{low:.3f}, {high:.3f}]"
+            variants = (variant_range(results, key, at) if place == LAYER else None) or (math.nan, math.nan)
+            cells += [ends if math.isfinite(low) else "", "{:.2f}–{:.2f}".format(*variants)]
+        beside = keys_beside(results, key).get("chance")
+        chance = _estimates_at(results, beside, place, at)[0] if beside else math.nan
+        rows.append([*cells, f"{chance:.3f}" if math.isfinite(chance) else ""])
+    # what no line has needs no head, and a value alone none either
+    kept = [i for i in range(len(rows[0])) if i == 0 or any("nan" not in row[i] and row[i] for row in rows[1:])]
+    head, *cells = _align_cells([[row[i].replace("nan–nan", "") for i in kept] for row in rows])
+    return ["\n".join([*textwrap.wrap(name, max(MIN_COLUMN, len(head))), *[head] * (len(kept) > 1)]), *cells]
 
 
 def fitted_markdown(text: str, width: int) -> str:

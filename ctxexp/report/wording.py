@@ -29,7 +29,8 @@ LabelledResults = tuple[str, Results]
 MINUS = "\u2212"  # a hyphen is shorter than a plus sign
 LAYER_AXIS = "layer (0 = input layer)"
 _PLURALS = {"corpus": "corpora"}
-_UNITS = {"share": "share of variance"}  # a unit that says on an axis what it is of
+CONTEXTUALITY = "contextuality (0: context changes nothing, 1: as unlike as another word)"
+_UNITS = {"share": "share of variance", "contextuality": CONTEXTUALITY}  # units that say on an axis what they are of
 UNITS_TO_ONE = ("cosine", "share of variance")  # of which 1 is the most, so that they may share an axis
 LOG_UNITS = ("l2 norm",)  # of lengths, which models differ in by factors
 _LONGEST_NAME, _LONGEST_WORD = 200, 80  # characters of an encoder's name: two lines of a foot, and less than one
@@ -113,8 +114,8 @@ def mix_labels(measure: str, runs: Sequence[LabelledResults]) -> list[str]:
 
 
 def direction(runs: Iterable[Results], measure: str) -> str:
-    """The meaning of the measure's low values, "lower = more context-specific"; empty where no run states it."""
-    return next((f"lower = {one_line(info.lower)}" for r in runs if (info := r.info.measure(measure)).lower), "")
+    """The meaning of the measure's high values, "higher = more contextual"; empty where no run states it."""
+    return next((f"higher = {one_line(info.higher)}" for r in runs if (info := r.info.measure(measure)).higher), "")
 
 
 def unit_label(runs: Iterable[Results], measure: str) -> str:
@@ -134,8 +135,8 @@ def axis_label(
     """The axis label of a statistic by one of the baselines, with its unit: "cosine − chance".
 
     Example:
-        >>> axis_label("self_similarity", "share_of_room")
-        'share of the room above chance'
+        >>> axis_label("self_similarity", "adjusted")
+        'value − chance'
     """
     runs = list(results)
     unit = unit_label(runs, measure)

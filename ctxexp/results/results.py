@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-OVER_WORDS = ("word", "sense")  # what a mean is over that the mix of words weighs
+AVERAGED = ("word", "sense")  # what a mean over words is over
+OVER_WORDS = (*AVERAGED, "text")  # what a measure is over that the mix of words weighs
 NEVER_MAIN = ("n", "undefined", "sd", "baseline", "share_of_room_undefined")
 
 
@@ -125,7 +126,7 @@ class Results:
 
         Args:
             measure: The measure's name.
-            statistic: Its statistic; "": the one that figures show, `adjusted` where the measure has a baseline.
+            statistic: Its statistic; "": the one that figures show.
             task: The task; "": none.
 
         Returns:
@@ -211,21 +212,6 @@ class Results:
         found = (other for _, other in runs if self.info.control_by(other.info) == control)
         return next((other for other in found if other.info.measure(measure) == about), None)
 
-    def opposite_steps(self, key: Key) -> tuple[list[int], str]:
-        """The layers at which `adjusted` moves against a claimed step of its share of the room, and a note on them.
-
-        Args:
-            key: The curve of the share.
-
-        Returns:
-            Layers, each a step from the one before, and the note, empty without any.
-
-        Example:
-            >>> Results().opposite_steps(Key("self_similarity", "share_of_room"))
-            ([], '')
-        """
-        return _report("changes").opposite_steps(self, key), _report("findings").marked_steps(self, key)
-
     def summary(self) -> pd.DataFrame:
         """The main curve of each measure, as `curve(measure)`.
 
@@ -248,8 +234,7 @@ class Results:
 
     @property
     def main_keys(self) -> list[Key]:
-        """The curve of each measure and task that stands for it: the one that its metric names, or its share of the
-        room, adjusted or raw."""
+        """The curve of each measure and task that stands for it: the one that its metric names, adjusted or raw."""
         keys = (main_key(self, *measure_task) for measure_task in self.measure_tasks())
         return [key for key in keys if key and key.name in main_statistics(self, key.measure)]
 
@@ -402,15 +387,15 @@ def _report(module: str) -> Any:
 
 
 def main_statistics(results: Results, measure: str) -> tuple[str, ...]:
-    """The statistics that may stand for the measure, the first first: the one that its metric names, if it names one,
-    its share of the room above chance, adjusted, raw."""
+    """The statistics that may stand for the measure, the first first: beside the paper's curves adjusted, as there; the
+    one that its metric names, if it names one; adjusted, raw."""
     own = results.info.measure(measure).main
-    return (*([own] if own else []), "share_of_room", "adjusted", "raw")
+    return (*["adjusted"] * results.info.published, *[own] * bool(own), "adjusted", "raw")
 
 
 def main_key(results: Results, measure: str, task: str = "", *, wanted: str = "") -> Key | None:
-    """The curve that stands for the measure: of `wanted`, its metric's choice, share of the room, adjusted, raw and the
-    others (no count, spread or level) the first with a finite value, or else the first; None if there is none."""
+    """The curve that stands for the measure: of `wanted`, its main statistics and the others (no count, spread or
+    level) the first with a finite value, or else the first; None if there is none."""
     others = [key.name for key in results.by_key if may_be_main(key)]
     keys = [Key.of(measure, statistic, task) for statistic in (wanted, *main_statistics(results, measure), *others)]
     keys = [key for key in keys if key in results.by_key]
@@ -418,10 +403,10 @@ def main_key(results: Results, measure: str, task: str = "", *, wanted: str = ""
 
 
 def keys_beside(results: Results, key: Key) -> dict[str, Key]:
-    """The keys of the curves that stand beside one in a table, by their names there: raw, chance, adjusted."""
+    """The keys of the curves that stand beside one in a table, by their names there: raw and chance."""
     if key.statistic not in ("adjusted", "share_of_room", "raw"):
         return {}
-    keys = {name: key._replace(statistic=name.replace("chance", "baseline")) for name in ("raw", "chance", "adjusted")}
+    keys = {name: key._replace(statistic=name.replace("chance", "baseline")) for name in ("raw", "chance")}
     return {name: other for name, other in keys.items() if other != key and other in results.by_key}
 
 

@@ -36,8 +36,6 @@ BY_BASELINE = (
     "share_of_room",
     "share_of_room_undefined",
 )  # statistics computed with a baseline
-SHARE = "share of the room above chance = (raw − chance) / (1 − chance)"
-SHARE_OF_ROOM = f"{SHARE}: how alike a word's vectors are once the direction that all words share is taken off"
 COLUMNS = ("measure", "task", "statistic", "place", "layer", "value", "low", "high", "n")
 RESULTS_FILE, FRAME, REPLICATES = "results.json", "results.parquet", "replicates.npz"
 FORMAT = 2  # of these files
@@ -97,11 +95,6 @@ class Key(NamedTuple):
         names = {"share_of_room": "share of the room above chance", "mean_cosine": "mean", "baseline": level}
         name = names.get(self.statistic, self.statistic.replace("_", " "))
         return f"{name}, {self.baseline.replace('_', '-')}" if self.baseline else name
-
-    @property
-    def definition(self) -> str:
-        """What the share of the room above chance is, in one line; empty for other statistics."""
-        return SHARE_OF_ROOM if self.statistic == "share_of_room" else ""
 
     def __str__(self) -> str:
         return f"{self.curve_name}/{self.name}"

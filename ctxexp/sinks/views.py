@@ -19,7 +19,7 @@ from urllib.parse import urlencode
 
 from ctxexp.files.credentials import redact
 from ctxexp.files.process import process_tags
-from ctxexp.report.charts import PAPER_MEASURES
+from ctxexp.report.charts import HEADLINES
 from ctxexp.report.findings import comparison_finding, sweep_finding
 from ctxexp.report.page import REPORT
 from ctxexp.report.style import colours
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from mlflow.entities import DatasetInput
 
 MAX_NAME = 250  # characters that MLflow takes
-HEADLINES = 4
+N_HEADLINES = 5
 COLOUR, NOTE = "mlflow.runColor", "mlflow.note.content"
 VIEW = "mlflow.sharedViewState."  # of the experiment, with a sweep or a run behind it
 OWN_NOTE = "ctxexp.note"  # of the experiment: the note that we wrote, and may write anew
 MAX_TAG = 8000  # characters of a run's tag
 MAX_EXPERIMENT_TAG = 5000  # characters of an experiment's tag
 FIRST = (3, 15)  # the first version whose page reads these; that of 3.5 breaks down at them
-OPEN_SECTION = "Layer by layer: step = layer; share of the room: 0 = chance"  # of a view
+OPEN_SECTION = "Layer by layer: step = layer"  # of a view
 CHARTS = {"compareRunsMode": "CHART", "workflowType": "machine_learning"}  # else the page is about traces
 # MLflow's own columns User, Source and Version, which its client leaves empty.
 _SOURCE = {
@@ -70,31 +70,30 @@ def marked_results(results: Results) -> Results:
 
 
 def keys_to_compare(results: Results) -> list[Key]:
-    """Keys of the values that people compare: a measure's share of the room (adjusted, where it has none), raw and
-    baseline, and its metric's main statistic; of a measure without these, all but counts, spreads and levels."""
+    """Keys of the values that people compare: a measure's main statistic, raw and baseline; of a measure without
+    these, all but counts, spreads and levels."""
     by_measure: dict[tuple[str, str, str], list[Key]] = {}
     for key in results.by_key:
         by_measure.setdefault((key.measure, key.task, key.place), []).append(key)
     main_keys: list[Key] = []
     for (measure, *_), keys in by_measure.items():
-        statistics = {*main_statistics(results, measure), "baseline"}
-        if any(key.name == "share_of_room" for key in keys):
-            statistics -= {"adjusted"} - {results.info.measure(measure).main}
+        own = [name for name in main_statistics(results, measure) if any(key.name == name for key in keys)]
+        statistics = {*own[:1], *["raw", "baseline"] * bool(own)}
         few = [key for key in keys if key.name in statistics]
         main_keys += few or [key for key in keys if may_be_main(key)]
     return main_keys
 
 
 def headline_keys(runs: Iterable[Results]) -> list[Key]:
-    """The curves that come first: of the paper's measures before others, at most four."""
-    order = {measure: place for place, measure in enumerate(PAPER_MEASURES)}
+    """The curves that come first: of the headline measures before others, at most five."""
+    order = {measure: place for place, measure in enumerate(HEADLINES)}
     places = {
         key: order.get(results.info.definition_name(key.measure), len(order))
         for results in runs
         for key in results.main_keys
         if key.place == LAYER
     }
-    return sorted(places, key=lambda key: places[key])[:HEADLINES]
+    return sorted(places, key=lambda key: places[key])[:N_HEADLINES]
 
 
 def metric_name(key: str) -> str:

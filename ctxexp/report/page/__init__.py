@@ -9,33 +9,30 @@ import json
 import sys
 import webbrowser
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ctxexp.files import render_page, write_file
-from ctxexp.measuring.study import HALVES, PARTS
 from ctxexp.progress import show
 from ctxexp.report import charts, reference_curves, wording
-from ctxexp.report.changes import opposite_steps
-from ctxexp.report.findings import LEADING, MARKED, change, change_of, comparison_finding, finding, finding_of
+from ctxexp.report.findings import comparison_finding, doubts, finding, finding_of
 from ctxexp.report.page.explorer import explorer_data
 from ctxexp.report.page.side_by_side import AT, ComparisonCell, side_by_side
 from ctxexp.report.style import PALETTE
 from ctxexp.report.wording import LabelledResults, Training
-from ctxexp.results.results import main_key
 from ctxexp.results.run_info import SIZE_MATCHED, RunInfo
-from ctxexp.results.values import SHARE_OF_ROOM, Key
-
-if TYPE_CHECKING:
-    from ctxexp.results import Results
-
+from ctxexp.results.values import Key
 
 REPORT = "report.html"
 SPOKEN = 6  # runs of which the page's head has a sentence each
-_STATISTICS = ("share_of_room", "adjusted", "raw", "baseline")
+_STATISTICS = {
+    "": "each measure's own",
+    "raw": "raw",
+    "baseline": "chance",
+    "share_of_room": "share of the room above chance, (raw − chance) / (1 − chance)",
+}
 PLOTLY = Path(__file__).with_name("plotly-basic.min.js.gz")
 """plotly.js-basic-dist-min 3.7.0, which has the kinds of charts that the page draws; the page unpacks it."""
 OPEN_FLAG = "--open"
@@ -96,12 +93,13 @@ def write_report(
     explorer = explorer_data(runs)
     data = page_data(runs, published=published) | {"explorer": explorer and explorer.overview}
     text = json.dumps(data, ensure_ascii=False, allow_nan=False)
+    said = [finding(results, label) for label, results in runs] if len(runs) <= SPOKEN else []
     page = render_page(
         "ctxexp.report.page",
         "page.html",
         title=f"{runs[0][0]}, layer by layer" if len(runs) == 1 else "Layer by layer: a comparison",
-        lead=comparison_finding(runs) if len(runs) > 1 else "".join(finding(results, label) for label, results in runs),
-        findings=[change(results, label) for label, results in runs] if 1 < len(runs) <= SPOKEN else [],
+        lead=comparison_finding(runs) if len(runs) > 1 else "".join(said),
+        findings=doubts(runs[0][1]) if len(runs) == 1 else said,
         facts="; ".join(wording.shared_facts(runs)),
         training_runs=reference_curves.training_runs(runs),
         controls=reference_curves.control_lines(runs, most=12),
@@ -113,8 +111,7 @@ def write_report(
         explorer=explorer,
         labels=[model["label"] for model in data["models"]],
         places=AT,
-        star=MARKED if any(panel["marked"] for chart in data["charts"] for panel in chart["panels"]) else "",
-        explained=SHARE_OF_ROOM,
+        statistics=_STATISTICS,
         pictures={
             path.stem: base64.b64encode(path.read_bytes()).decode() for path in pictures if path.suffix == ".svg"
         },
@@ -144,13 +141,11 @@ def page_data(runs: Sequence[LabelledResults], *, published: bool = False) -> di
     views = [view for panel in panels for view in panel["views"].values()]
     return {
         "axis": wording.LAYER_AXIS,
-        "star": MARKED,
         "hues": PALETTE,
         "models": models,
         "baselines": {name: _chance_label(name) for p in panels for name in p["views"] if name not in _STATISTICS},
         "charts": [
             {**chart, "panels": list(chart["panels"].values()), "headline": name in headlines}
-            | ({"parts": parts} if name == LEADING and len(runs) == 1 and (parts := _parts(runs[0][1])) else {})
             for name, chart in chart_entries.items()
         ],
         "published": any(line["published"] for view in views for line in view["lines"]),
@@ -167,26 +162,6 @@ def _side_cell(cell: ComparisonCell) -> dict[str, Any]:
     return {**cell._asdict(), "aside": ", ".join(filter(None, aside))}
 
 
-def _parts(results: Results) -> list[dict[str, Any]]:
-    """The leading measure's curve at a quarter, half and all of the text; empty for a run that hasn't got it."""
-    table, key = results.tables.get(PARTS), main_key(results, LEADING)
-    if table is None or key is None:
-        return []
-    rows = table[(table.measure == LEADING) & (table.task == "") & (table.statistic == key.name)]
-    lines = []
-    for part, name in (("quarter", "a quarter"), (HALVES[0], "half")):
-        of_part = rows[(rows.part == part) & np.isfinite(rows.value)].sort_values("layer")
-        if len(of_part):
-            filled = tuple(each == "1" for each in str(of_part.filled.iloc[0]).split())
-            mark = replace(results.info.mix, filled=filled).mark
-            label = f"{name} ({of_part.words.iloc[0]:,} words{mark and f', {mark}'})"
-            lines.append({"name": label, "x": of_part.layer.tolist(), "y": of_part.value.tolist()})
-    line = charts.curve_line(
-        results, key, label=f"all ({results.info.corpus.occurrences:,} words)", colour="", marker=0
-    )
-    return [*lines, {"name": line.label, "x": line.x, "y": _plain(line.y[line.x])}] if lines and line else []
-
-
 def _chance_label(baseline: str) -> str:
     """The label of the switch to a second baseline."""
     label = baseline.replace("_", "-")
@@ -194,15 +169,14 @@ def _chance_label(baseline: str) -> str:
 
 
 def _panel(panel: charts.Panel, runs: Sequence[LabelledResults]) -> dict[str, Any]:
-    """A panel without its views; `findings`, of a single run with its numbers, and `marked` steps are by the runs'
-    labels."""
-    say = finding_of if len(runs) == 1 else change_of
+    """A panel without its views; `findings` are by the runs' labels."""
     return {
         "name": _choice(panel, runs),
         "definition": panel.definition,
         "direction": panel.direction,
-        "findings": {label: say(results, panel.key, label) for label, results in runs if panel.key in results.by_key},
-        "marked": {label: at for label, results in runs if (at := opposite_steps(results, panel.key))},
+        "findings": {
+            label: finding_of(results, panel.key, label) for label, results in runs if panel.key in results.by_key
+        },
         "last": max(len(line.y) for line in panel.lines) - 1,
         "views": {},
     }

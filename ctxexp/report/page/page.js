@@ -44,10 +44,6 @@ const plots = data.charts.map((chart, number) => {
   const said = make("ul", { className: "findings" });
   const head = make("h3", { textContent: chart.title }), entry = { chart, name, note, plot, said };
   const parts = [note, plot, said];
-  if (chart.parts) {
-    entry.small = make("div", { className: "parts", role: "img", ariaLabel: "The same at a quarter, half and all of the text" });
-    parts.push(make("p", { textContent: "The same at a quarter, half and all of the text:" }), entry.small);
-  }
   entry.baselines = Object.entries(data.baselines).filter(([key]) => chart.panels.some(panel => panel.views[key]))
     .map(([key, label]) => {
       const box = make("input", { type: "checkbox", value: key, onchange: () => show(entry) });
@@ -117,12 +113,11 @@ function show(entry) {
   const depth = chosen("axis") === "depth", hidden = unseen();
   const { panel, view } = shown(entry);
   note.textContent = [panel.definition, panel.direction].filter(text => text).join("; ");
-  const isMain = view === (panel.views.share_of_room ?? panel.views.adjusted ?? Object.values(panel.views)[0]);  // which the sentences are of
+  const isMain = view === panel.views[""];  // which the sentences are of
   const sentences = data.models.map((model, i) => ({ ...model, i })).filter(model =>
     isMain && !hidden.has(model.label) && panel.findings[model.label]);
   said.replaceChildren(...sentences.map(model =>
     make("li", {}, mark(model.i, model.colour), " ", panel.findings[model.label])));
-  if (sentences.some(model => panel.marked[model.label])) said.append(make("li", { className: "aside", textContent: data.star }));
   plot.role = "img";
   plot.ariaLabel = [chart.title, ...sentences.map(model => panel.findings[model.label])].join(". ");
   if (section.open === false) return;
@@ -130,9 +125,6 @@ function show(entry) {
   for (const line of visible(view, hidden)) {
     const x = line.layers.map(layer => depth ? layer / Math.max(line.last, 1) : layer);
     if (by("bands").checked && line.low) bands.push(...band(line, x));
-    for (const [i, layer] of line.layers.entries())
-      if (isMain && !line.published && panel.marked[line.run_label]?.includes(layer))
-        notes.push({ x: x[i], y: line.y[i], text: "*", showarrow: false, yshift: 9, font: { size: 18, color: line.colour } });
     const interval = line.low ? " (%{customdata[0]:.4f} to %{customdata[1]:.4f})" : "";
     lines.push({ x, y: line.y, name: plain(line.label), mode: "lines+markers", connectgaps: false,
       customdata: line.low ? line.y.map((_, i) => [line.low[i], line.high[i]]) : undefined,
@@ -165,15 +157,6 @@ function show(entry) {
         dtick: Math.max(1, Math.ceil(panel.last / 13)), tick0: 0 }) },
     yaxis: { ...axis, title: { text: plain(view.y_label) }, ...scaled },
   };
-  if (entry.small) {  // on the same axes, which only the main view has
-    entry.small.hidden = entry.small.previousSibling.hidden = !isMain;
-    const { xaxis, yaxis, ...rest } = structuredClone(layout);
-    if (isMain) Plotly.react(entry.small, chart.parts.map((part, i) => ({ ...part, mode: "lines+markers",
-      x: part.x.map(layer => depth ? layer / Math.max(panel.last, 1) : layer), hovertemplate: "%{y:.4f}", marker: { size: 5 },
-      line: { color: data.models[0].colour, width: 1 + 0.4 * i, dash: ["dot", "dash", "solid"].at(i - chart.parts.length) } })),
-      { ...rest, annotations: [], showlegend: true, legend: { x: 1, xanchor: "right", y: 0 }, font: { ...rest.font, size: 11 },
-        margin: { ...rest.margin, t: 6, b: 34 }, xaxis, yaxis: { ...yaxis, title: {} } }, { ...options, displayModeBar: false });
-  }
   Plotly.react(plot, [...bands, ...lines], layout, options);
   const [bottom, top] = plot.layout.yaxis.range, pixels = (plot.clientHeight - 72) / (top - bottom);
   const thin = log || !by("bands").checked ? [] : visible(view, hidden).filter(line => line.low &&
@@ -213,7 +196,7 @@ const forms = {
   CSV: () => {
     const quoted = value => /[",\n]/.test(value) ? `"${value.replace(/"/g, '""')}"` : value;
     const rows = data.side.flatMap((row, i) => row.labels.map((label, j) => [row, label, cells()[i][j]]));
-    const beside = ["raw", "chance", "adjusted"];
+    const beside = ["raw", "chance"];
     return [["curve", "model", "layer", "value", "low", "high", ...beside], ...rows.filter(([, , cell]) => cell).map(
       ([row, label, cell]) => [row.curve, label, cell.layer, cell.value, cell.low, cell.high, ...beside.map(name => cell.beside[name])])]
       .map(row => row.map(value => quoted(String(value ?? ""))).join(",")).join("\n");

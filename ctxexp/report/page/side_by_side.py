@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ctxexp.report.changes import opposite_steps
-from ctxexp.report.charts import PAPER_MEASURES
+from ctxexp.report.charts import HEADLINES
 from ctxexp.report.wording import LabelledResults, figure_name, full_title, mix_labels, table_number, unique_labels
 from ctxexp.results.results import keys_beside, main_key, mix_mark
 from ctxexp.results.values import Estimates, Key
@@ -22,8 +21,8 @@ AT = ("last layer", "highest layer", "lowest layer")
 
 
 class ComparisonCell(NamedTuple):
-    """A value at a layer with its interval (None: not known); how it is read, with a `*` where `adjusted` moves against
-    it (`findings.MARKED`); and what stands beside it there by name: raw, chance, adjusted."""
+    """A value at a layer with its interval (None: not known); how it is read; and what stands beside it there by name:
+    raw, chance."""
 
     layer: int
     value: float
@@ -45,11 +44,11 @@ class ComparisonRow(NamedTuple):
 
 
 def side_by_side(runs: Sequence[LabelledResults]) -> list[ComparisonRow]:
-    """One row per measure, the paper's first, one cell per run."""
+    """One row per measure, the headlines first, one cell per run."""
     labelled_runs = unique_labels(runs)
     every = [results for _, results in labelled_runs]
     measure_tasks = list(dict.fromkeys(measure_task for results in every for measure_task in results.measure_tasks()))
-    first = [measure for measure in PAPER_MEASURES if any(measure == measure_task[0] for measure_task in measure_tasks)]
+    first = [measure for measure in HEADLINES if any(measure == measure_task[0] for measure_task in measure_tasks)]
     order = {
         name: i for i, name in enumerate(dict.fromkeys([*first, *(figure_name(m, every) for m, _ in measure_tasks)]))
     }
@@ -76,19 +75,18 @@ def _cells(results: Results, key: Key | None, mark: str) -> dict[str, Comparison
     places = (last, int(np.nanargmax(estimates.value)), int(np.nanargmin(estimates.value)))
     spread = bool(results.info.seeds)
     beside = {name: results.by_key[other].value for name, other in keys_beside(results, key).items()}
-    stars = opposite_steps(results, key)
     return {
-        at: _cell(estimates, beside, layer, at, spread, "*" * (layer in stars), mark)
+        at: _cell(estimates, beside, layer, at, spread, mark)
         for at, layer in zip(AT, places, strict=True)
         if np.isfinite(estimates.value[layer])
     }
 
 
 def _cell(
-    estimates: Estimates, beside: Mapping[str, np.ndarray], layer: int, at: str, spread: bool, star: str, mark: str
+    estimates: Estimates, beside: Mapping[str, np.ndarray], layer: int, at: str, spread: bool, mark: str
 ) -> ComparisonCell:
     value, low, high = (float(column[layer]) for column in estimates)
-    text = table_number(value) + star
+    text = table_number(value)
     if np.isfinite([low, high]).all():
         text += f" ± {table_number((high - low) / 2)}" if spread else f" [{table_number(low)}, {table_number(high)}]"
     if at != AT[0]:

@@ -48,8 +48,7 @@ class Card:
 
     @property
     def table(self) -> Table:
-        """Every main curve, one row per layer, in brackets what it is made of: raw, chance and adjusted. A star marks a
-        step of the share of the room above chance against which adjusted moves."""
+        """Every main curve, one row per layer, in brackets what stands beside it: raw or chance."""
         import pandas as pd
 
         layers = self._layers()
@@ -57,10 +56,9 @@ class Card:
         heads, cells = ["layer"], [[str(i) for i in layers]]
         for key in self.keys:
             name, values, beside = self._name(key), self.results.by_key[key].value, self._beside(key)
-            marked, _ = self.results.opposite_steps(key)
             numbers |= {name: values[layers]} | {f"{name}: {other}": curve[layers] for other, curve in beside.items()}
             heads.append(name + (f" ({', '.join(beside)})" if beside else ""))
-            own = [_cell(values[i]) + r"\*" * (i in marked) for i in layers]
+            own = [_cell(values[i]) for i in layers]
             rest = [f" ({', '.join(_cell(curve[i]) for curve in beside.values())})" * bool(beside) for i in layers]
             cells.append([a + b for a, b in zip(own, rest, strict=True)])
         return Table("", pd.DataFrame(numbers), heads, list(zip(*cells, strict=True)))
@@ -118,11 +116,6 @@ class Card:
                 parts += [f"**{head}**", "\n".join(f"- {line}" for line in lines)]
         parts += ["**By layer** (layer 0 is the input layer)", self.table.markdown().partition("\n\n")[2].strip()]
         definitions = [f"- {self._name(key)}: {self._about(key)}" for key in self.keys if self._about(key)]
-        shares = [key for key in self.keys if key.statistic == "share_of_room"]
-        definitions += [f"- {key.label()}: {key.definition}" for key in shares[:1]]
-        definitions += [
-            f"- {self._name(key)}, \\{note}" for key in shares if (note := self.results.opposite_steps(key)[1])
-        ]
         return "\n\n".join([*parts, "\n".join(definitions)]) + "\n"
 
     def json(self) -> dict[str, Any]:
@@ -159,10 +152,10 @@ class Card:
         return list(self.results.info.model.layers) or list(range(self.results.n_layers))
 
     def _beside(self, key: Key) -> dict[str, np.ndarray]:
-        """What a curve above chance is made of, by name."""
-        if key.statistic not in ("share_of_room", "adjusted"):
+        """Raw and chance beside a curve, by name."""
+        if key.name not in ("raw", "adjusted"):
             return {}
-        others = [key._replace(statistic=name) for name in ("raw", "baseline", "adjusted") if name != key.statistic]
+        others = [key._replace(statistic=name) for name in ("raw", "baseline") if name != key.statistic]
         return {one.label(): self.results.by_key[one].value for one in others if one in self.results.by_key}
 
     def _about(self, key: Key) -> str:
