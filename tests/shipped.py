@@ -22,6 +22,7 @@ def mini(name: str) -> Path:
 
 
 Anisotropy = shipped("metric", "anisotropy")
+Contextuality = shipped("metric", "contextuality")
 IntraSentenceSimilarity = shipped("metric", "intra_sentence_similarity")
 MaxExplainableVariance = shipped("metric", "max_explainable_variance")
 SelfSimilarity = shipped("metric", "self_similarity")

@@ -79,8 +79,9 @@ def _clause(results: Results, key: Key, leg: Leg, course: Trend, has_subject: bo
     neither the first layer nor a claimed turn, both ends alone."""
     last = course.layers[-1]
     curve = results.by_key[key].value
+    said = curve[[layer for each in course.legs for layer in (each.start, each.end)]]
     names = {last: f"the last layer, {last}", 0: "the input"}
-    start, end = (f"{number(curve[i], curve)} at {names.get(i, f'layer {i}')}" for i in (leg.start, leg.end))
+    start, end = (f"{number(curve[i], said)} at {names.get(i, f'layer {i}')}" for i in (leg.start, leg.end))
     follows = course.legs.index(leg) > 0 and course.legs[0].end == leg.start
     if not follows and leg.start != course.layers[0]:
         return f"{'is ' * has_subject}{'higher' if leg.sign > 0 else 'lower'}, {end}, than {start}"

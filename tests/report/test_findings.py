@@ -10,17 +10,18 @@ import pandas as pd
 import pytest
 
 from ctxexp import Results
+from ctxexp.metrics.contextuality import VARIANTS
 from ctxexp.report.changes import layer_changes
-from ctxexp.report.findings import chart_finding, comparison_finding, finding
+from ctxexp.report.findings import chart_finding, comparison_finding, doubts, finding
 from ctxexp.results import Estimates, Key, RunInfo
 from tests.sample_results import measure_infos, results_with, run_info
-from tests.shipped import STS, Anisotropy, SelfSimilarity, WordNorm
+from tests.shipped import STS, Anisotropy, Contextuality, SelfSimilarity, WordNorm
 
 BANDS = (1 / 3000, 1 / 1000, 1 / 300, 1.0)
 
 MEASURES = {
     **measure_infos("exact", self_similarity=SelfSimilarity()),
-    **measure_infos(anisotropy=Anisotropy(), word_norm=WordNorm()),
+    **measure_infos(anisotropy=Anisotropy(), word_norm=WordNorm(), contextuality=Contextuality()),
 }  # fmt: skip
 
 
@@ -28,29 +29,27 @@ FULL, SHORT, BARE = (
     replace(RunInfo().mix, weights="bands", bands=BANDS, filled=filled, wanted=wanted)
     for filled, wanted in (((True,) * 3, 0), ((False, True, True), 12345), ((False,) * 3, 23456))
 )
-OPENING = "At the last measured layer (Self-similarity of words, share of the room above chance) "
-SHARE = Key("self_similarity", "share_of_room")
+OPENING = "On this text, at the last measured layer (Self-similarity of words), "
+RAW = Key("self_similarity", "raw")
 
 
 def run(
-    share: list[float],
-    chance: float | list[float] = 0.25,
+    raw: list[float],
     half: float | None = 0.02,
     *,
     parts: dict[str, list[float]] | None = None,
     filled: str = "1 1 1",
     **facts: Any,
 ) -> Results:
-    """A run with this share of the room above chance; `half`: half the length of its intervals; `parts`: the share in
-    halves of the text, which fill these bands."""
-    y, level = np.array(share), np.broadcast_to(chance, len(share)).astype(float)
-    curves: dict[str, Any] = {"share_of_room": y, "adjusted": y * (1 - level), "baseline": level}
-    curves["raw"] = curves["adjusted"] + level
+    """A run with this self-similarity; `half`: half the length of its intervals; `parts`: the same in halves of the
+    text, by the bands that both fill."""
+    y = np.array(raw)
+    curves: dict[str, Any] = {"raw": y, "baseline": np.full(len(y), 0.25), "adjusted": y - 0.25}
     if half is not None:
-        curves |= {"share_of_room_ci_low": y - half, "share_of_room_ci_high": y + half}
+        curves |= {"raw_ci_low": y - half, "raw_ci_high": y + half}
     tables = {}
     if parts:
-        column = {"measure": "self_similarity", "task": "", "statistic": "share_of_room", "filled": filled, "words": 9}
+        column = {"measure": "self_similarity", "task": "", "statistic": "raw", "filled": filled, "words": 9}
         frames = [
             pd.DataFrame({**column, "part": part, "layer": range(len(values)), "value": values})
             for part, values in parts.items()
@@ -60,20 +59,65 @@ def run(
     return results_with({f"self_similarity/{name}": v for name, v in curves.items()}, tables=tables, info=info)
 
 
+def contextual(raw: list[float], half: float = 0.01, **others: list[float]) -> Results:
+    """A run with this contextuality and statistics beside it."""
+    y, ends = np.array(raw), np.array([raw, *(others[name] for name in VARIANTS if name in others)])
+    curves: dict[str, Any] = {"raw": y, "raw_ci_low": y - half, "raw_ci_high": y + half}
+    curves |= {"lowest": ends.min(axis=0), "highest": ends.max(axis=0), **{n: np.array(v) for n, v in others.items()}}
+    info = run_info(title="gpt2", measures=MEASURES, mix=FULL)
+    return results_with({f"contextuality/{name}": v for name, v in curves.items()}, info=info)
+
+
 @pytest.mark.parametrize(
-    ("share", "says"),
+    ("raw", "says"),
     [
-        ([0.95, 0.8, 0.7, 0.55], "more context-specific up to the last layer, 3 (share of the room above chance 0.95, "
-         "0.55 at layers 0, 3)."),
-        ([0.95, 0.5, 0.502, 0.8], "more context-specific up to layer 1, then less context-specific up to the last "
-         "layer, 3 (0.95, 0.50, 0.80 at layers 0, 1, 3)."),
-        ([0.3, 0.9, 0.895], "less context-specific up to layer 1 (share of the room above chance 0.30, 0.90 at layers "
-         "0, 1)."),
+        ([0.95, 0.8, 0.7, 0.55], "falls from 0.95 at the input to 0.55 at the last layer, 3."),
+        ([0.95, 0.5, 0.502, 0.8], "falls from 0.95 at the input to 0.50 at layer 1, then grows to 0.80 at the last "
+         "layer, 3."),
+        ([0.3, 0.9, 0.895], "grows from 0.30 at the input to 0.90 at layer 1."),
+        ([0.5, 0.51, 0.2], "is lower, 0.20 at the last layer, 2, than 0.51 at layer 1."),  # where a fall begins is open
     ],
 )  # fmt: skip
-def test_what_falls_rises_or_turns_is_said_with_its_numbers(share: list[float], says: str) -> None:
-    assert finding(run(share)) == f"In bert, words grow {says}"
-    assert len(finding(run(share)).split()) <= 30
+def test_what_falls_rises_or_turns_is_said_with_its_numbers(raw: list[float], says: str) -> None:
+    assert finding(run(raw)) == f"In bert, self-similarity of words {says}"
+
+
+def test_contextuality_leads_with_the_range_of_its_variants() -> None:
+    grows = contextual([0.02, 0.2, 0.35], no_cut=[0.02, 0.19, 0.31], all_places=[0.02, 0.21, 0.36])
+    said = "In gpt2, contextuality grows from 0.02 at the input to 0.35 at the last layer, 2; its variants lie between "
+    assert finding(grows) == f"{said}0.31 and 0.36 in the last layer."
+
+
+def test_a_step_or_an_order_that_one_variant_reverses_is_not_claimed() -> None:
+    steady = {"no_cut": [0.3, 0.4], "no_first": [np.nan, np.nan]}  # undefined: it says nothing
+    assert " grows " in finding(contextual([0.3, 0.4], **steady))
+    reversed_ = finding(contextual([0.3, 0.4], **steady, by_dimension=[0.35, 0.34]))
+    assert "no change over layers 0 to 1 that these data and all variants show" in reversed_
+    low, high = contextual([0.0, 0.3], no_cut=[0.0, 0.31]), contextual([0.0, 0.4], no_cut=[0.0, 0.39])
+    assert "words are less contextual in a (0.30) than in b (0.40)" in comparison_finding([("a", low), ("b", high)])
+    wide = contextual([0.0, 0.4], no_cut=[0.0, 0.305])
+    assert "can't tell the models apart" in comparison_finding([("a", low), ("b", wide)])
+
+
+def test_what_makes_contextuality_shaky_is_said() -> None:
+    sound: dict[str, list[float]] = {"n": [900.0] * 2, "loudest": [0.1, 0.2], "all_places": [0.0, 0.42]}
+    assert doubts(contextual([0.0, 0.4], **sound)) == []
+    shaky = sound | {
+        "n": [57.0] * 2,
+        "loudest": [0.1, 0.98],
+        "all_places": [0.0, 0.5],
+        "no_near_duplicates": [0.0, 0.5],
+    }
+    said = doubts(contextual([0.0, 0.4], **shaky))
+    words = (
+        "57 uses",
+        "98% of the variance in layer 1",
+        "any two places it is 0.50",
+        "without near-duplicates it is 0.50",
+    )
+    assert [word in sentence for word, sentence in zip(words, said, strict=True)] == [True] * 4
+    assert "undefined" in doubts(contextual([np.nan] * 2))[0]
+    assert doubts(run([0.5, 0.4])) == []
 
 
 def test_nothing_is_said_of_noise_of_small_steps_and_of_what_one_half_shows() -> None:
@@ -83,31 +127,19 @@ def test_nothing_is_said_of_noise_of_small_steps_and_of_what_one_half_shows() ->
     assert finding(small).startswith("Self-similarity of words in bert: flat over layers 0 to 2 (")
     curve = [0.9, 0.5]
     both, one = ({"half": curve, "other half": other} for other in (curve, [0.5, 0.6]))
-    assert " grow more " in finding(run(curve, parts=both))
-    assert " grow " not in finding(run(curve, parts=one))
-    assert "half of the text is too short for all its bands" in finding(run(curve, parts=both, filled="0 1 1"))
+    assert " falls " in finding(run(curve, parts=both))
+    assert " falls " in finding(run(curve, parts=both, filled="0 1 1"))  # judged by what both halves fill
+    for nothing in (run(curve, parts=one), run(curve, parts=both, filled="0 0 0")):
+        assert " falls " not in finding(nothing)
 
 
 def test_a_text_that_lacks_bands_says_so_and_one_without_any_says_how_much_it_takes() -> None:
-    assert finding(run([0.9, 0.5], mix=SHORT)).startswith("In bert, words (2 of 3 bands) grow more context-specific")
+    assert finding(run([0.9, 0.5], mix=SHORT)).startswith("In bert, self-similarity of words (2 of 3 bands) falls ")
     assert finding(run([0.9, 0.5], mix=BARE)).startswith(
         "Self-similarity of words (0 of 3 bands) in bert: no step is claimed; the text needs about 23,456 words more ("
     )
     said = comparison_finding([("a", run([0.9, 0.4])), ("b", run([0.9, 0.6], mix=SHORT))])
     assert said.endswith("these data can't tell the models apart: a (0.40) and b (2 of 3 bands) (0.60).")
-
-
-def test_steps_that_adjusted_reverses_are_marked_and_not_spoken_of() -> None:
-    turns = run([0.77, 0.87, 0.72], [0.25, 0.60, 0.21])  # adjusted .58, .35, .57
-    assert turns.opposite_steps(SHARE) == (
-        [1, 2],
-        "* at layers 1 and 2, adjusted moves the other way: its ceiling, 1 − chance, moved",
-    )
-    assert "adjusted" not in finding(turns)
-    assert run([0.77, 0.87, 0.72]).opposite_steps(SHARE) == ([], "")
-    undefined = results_with({"self_similarity/adjusted": np.full(3, np.nan)})  # beside runs with a share
-    assert undefined.opposite_steps(SHARE) == ([], "")
-    assert run([0.77, 0.87, 0.72], [0.25, 0.60, 0.21], half=1.0).opposite_steps(SHARE)[0] == []  # no step is claimed
 
 
 def test_a_negative_control_has_no_direction() -> None:
@@ -132,11 +164,11 @@ def test_each_measure_has_its_own_direction_and_name() -> None:
     curves |= {"mine/raw_ci_low": -y - 0.01, "mine/raw_ci_high": -y + 0.01}
     results = results_with(curves, info=run_info(measures=MEASURES))
     assert results.findings("gpt2") == [
-        "In gpt2, unrelated words grow more alike up to the last layer, 1 (0.10, 0.50 at layers 0, 1).",
+        "In gpt2, anisotropy grows from 0.10 at the input to 0.50 at the last layer, 1.",
         "Length of word vectors in gpt2: without an interval no change is claimed (3.0, 15.0 at layers 0, 1).",
-        "Mine in gpt2: a fall up to the last layer, 1 (-0.10, -0.50 at layers 0, 1).",
+        "Mine in gpt2: a fall from -0.10 at the input to -0.50 at the last layer, 1.",
     ]
-    assert finding(results_with(curves, info=run_info(measures=MEASURES))).startswith("In this run, unrelated words")
+    assert finding(results_with(curves, info=run_info(measures=MEASURES))).startswith("In this run, anisotropy")
 
 
 def test_curves_without_intervals_have_their_ranges() -> None:
@@ -157,9 +189,9 @@ def test_variants_and_tasks_are_told_apart() -> None:
     curves |= {f"sts/STS12/{name.partition('/')[2].replace('raw', 'all')}": values for name, values in curves.items()}
     info = {"mine": replace(MEASURES["self_similarity"], variant="centred"), **measure_infos(sts=STS())}
     findings = results_with(curves, info=run_info(measures=info)).findings("a")
-    assert [said.partition(" grow ")[0] for said in findings] == [
-        "In a, words (centred)",
-        "In a, similarities of sentences (STS12)",
+    assert [said.partition(" falls ")[0] for said in findings] == [
+        "In a, self-similarity of words, centred",
+        "In a, semantic textual similarity, STS12",
     ]
 
 
@@ -173,7 +205,7 @@ def test_models_are_ordered_only_where_intervals_allow() -> None:
         f"{OPENING}these data can't tell the models apart: a (0.40) and c (0.41)."
     )
     bare = [(label, run(raw, half=None)) for label, raw in (("a", [0.9, 0.4]), ("b", [0.9, 0.6]))]
-    assert "without intervals no order of models is claimed" in comparison_finding(bare)
+    assert "no order of models is claimed without intervals" in comparison_finding(bare)
     control = run([0.9, 0.2], weights="untrained")
     assert comparison_finding([("a", one), ("twin", control)]) == ""
     assert comparison_finding([("a", one), ("a", two), ("twin", control)]).count("twin") == 0
@@ -202,11 +234,11 @@ def test_shared_resamples_order_models_that_intervals_cannot() -> None:
     def resampled(last: float) -> Results:
         results = run([0.9, last], half=2.0)
         draws = np.array([[0.9], [last]]) + common + 0.01 * rng.normal(size=(2, 400))
-        return Results(results.frame, {}, {SHARE: draws.astype(np.float32)}, results.info)
+        return Results(results.frame, {}, {RAW: draws.astype(np.float32)}, results.info)
 
     assert "can't tell" in comparison_finding([("a", run([0.9, 0.4], half=2.0)), ("b", run([0.9, 0.6], half=2.0))])
     assert "in a (0.40) than in b (0.60)" in comparison_finding([("a", resampled(0.4)), ("b", resampled(0.6))])
-    assert "grow more context-specific" in finding(resampled(0.4))
+    assert " falls " in finding(resampled(0.4))
 
 
 def test_layers_without_a_value_are_not_among_the_pairs() -> None:
