@@ -69,6 +69,7 @@ class LayerContextuality(NamedTuple):
     value: float
     influence: np.ndarray | None = None  # (n,) of each use
     of_total: float = 0.0  # of each word of the text, whether it is used or not
+    by_form: np.ndarray | None = None  # (3, forms) its numerator, its denominator and its pairs
     pair_noise: float = 0.0  # the variance that single pairs make, which the influences of both uses count twice
 
 
@@ -223,7 +224,8 @@ class Comparison:
         return total
 
     def measure(self, u: np.ndarray, *, influence: bool = False) -> LayerContextuality:
-        """The contextuality of rows u (n, d) of norm 1; NaN where no form has two uses that count."""
+        """The contextuality of rows u (n, d) of norm 1, with `influence` that of forms too; NaN where no form has two
+        uses that count."""
         has, weight = self.strata_weight > 0, self.strata_weight
         ok = self.between_weight > 0
         between = sum(sign * self._by_place(f, u, self.of_use) for sign, f in self._other_form)
@@ -243,8 +245,10 @@ class Comparison:
             return LayerContextuality(value)
         rest = numerator - of_band[:, None] * denominator
         kernel = 1 - by_place - of_band[:, None] * (1 - own_of_both) - rest[:, self.grid_stratum]
+        ones, flat = np.ones((len(u), 1)), np.ones(len(self.p))
+        products = self._over_pairs(u, flat)
         parts = [
-            self._influence(u, band, float(of_band[band]), kernel[band], product[band], rest[band])
+            self._influence(u, band, float(of_band[band]), kernel[band], product[band], rest[band], products)
             for band in range(len(of_band))
         ]
         scale = (weight * denominator).sum(1, keepdims=True)
@@ -252,21 +256,35 @@ class Comparison:
         by_count = self.uses.mix.band_influence(self.uses.is_used, of_weight, of_share)
         of_use = of_row.mean(axis=0) + by_count.of_word.mean(axis=0)[self.uses.form]
         noise = self._pair_noise(u, kernel, weight / scale / len(scale))
-        return LayerContextuality(value, of_use, float(by_count.of_total.mean()), noise)
+        kernels = 1 - by_place.mean(axis=0), 1 - own_of_both.mean(axis=0), flat / 2
+        by_form = [
+            np.bincount(self.uses.form, self._over_pairs(ones, kernel), len(self.uses.counts)) for kernel in kernels
+        ]
+        by_form[0] -= np.bincount(self.uses.form, products, len(self.uses.counts))
+        return LayerContextuality(value, of_use, float(by_count.of_total.mean()), np.stack(by_form), noise)
+
+    def _over_pairs(self, u: np.ndarray, kernel: np.ndarray) -> np.ndarray:
+        """(n,): the products of each use with those of its form that it is compared with, times the kernel (grid,) at
+        their places, added up."""
+        every = np.ones(len(u))
+        return sum((sign * self._partners(f, u, kernel, every) for sign, f in self._same_form), np.zeros(len(u)))
 
     def _influence(
-        self, u: np.ndarray, band: int, value: float, kernel: np.ndarray, product: np.ndarray, rest: np.ndarray
+        self,
+        u: np.ndarray,
+        band: int,
+        value: float,
+        kernel: np.ndarray,
+        product: np.ndarray,
+        rest: np.ndarray,
+        products: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The derivatives of the sum over strata of weight times `rest` (what the numerator has beyond the value times
         the denominator, 0 in all): (n,) by each use, (forms,) by each form's weight in the band, and by its share."""
         form, counts = self.uses.form, np.maximum(self.uses.counts, 1)
         of_stratum = self.strata_weight[band] / np.where(self.pair_weight[band] > 0, self.pair_weight[band], 1.0)
-        ones, every = np.ones((len(form), 1)), np.ones(len(form))
-        flat = np.ones(len(self.p))
-        pairs = sum(
-            sign * (self._partners(f, ones, kernel, every) - self._partners(f, u, flat, every))
-            for sign, f in self._same_form
-        )
+        ones = np.ones((len(form), 1))
+        pairs = self._over_pairs(ones, kernel) - products
         pairs *= of_stratum[self.stratum] / counts[form] ** 2  # by the form's weight
         share = self.share[band] * self.strata_weight[band][self.grid_stratum]
         of_product = share.copy()

@@ -17,6 +17,7 @@ from ctxexp.occurrences import Text
 CUTS = {"no_cut": 1.0, "cut_10": 0.1, "cut_3": 0.03}  # of the variance that a direction may hold
 VARIANTS = (*CUTS, "by_dimension", "all_places", "no_first", "no_near_duplicates")
 ALIKE = 0.5  # of the shorter sentence's runs of three words, from which two sentences are near-duplicates
+PAIRS = 10  # of uses that a word needs for a number of its own
 MANY = 100  # sentences that a run of three words may stand in to tell them
 
 
@@ -52,6 +53,7 @@ class Contextuality(Metric):
     def __init__(self) -> None:
         self._text: Text | None = None
         self._statistics: dict[str, float | Estimate] = {"raw": float("nan")}
+        self._words: list[dict[str, object]] = []
 
     def bind_text(self, text: Text) -> None:
         self._text = text
@@ -95,12 +97,17 @@ class Contextuality(Metric):
         result = design.same_place.measure(u, influence=replicates > 0)
         if result.influence is None:
             return result.value
+        if result.by_form is not None:
+            self._words = design.word_rows(result.by_form)
         design.resamples = design.resamples or Resamples(design.clusters, replicates, rng)
         influence = design.clusters.sum_by_block(design.same_place.uses.document, result.influence)
         influence += result.of_total * design.words
         influence *= np.sqrt(max(1 - result.pair_noise / (influence @ influence), 0.25)) if influence.any() else 1.0
         curve = Curve(np.array([result.value]), influence[None])
         return Estimate.of(result.value, design.resamples.of(curve)[0])
+
+    def outputs(self) -> dict[str, list[dict[str, object]]]:
+        return {"words": self._words}
 
     def compute(self) -> dict[str, float | Estimate]:
         """raw (the value), lowest and highest of all variants, each variant, loudest, bands that count, n uses."""
@@ -113,7 +120,7 @@ class Design:
 
     def __init__(self, text: Text) -> None:
         occurrences = text.occurrences
-        self.rows, form, counts = _forms(text)
+        self.rows, form, counts, self._word_of_form = _forms(text)
         place = text.tokens[self.rows, 0]
         order = np.lexsort([place, form])
         self.rows, self.clusters = self.rows[order], occurrences.clusters
@@ -138,10 +145,19 @@ class Design:
             Comparison(some, strata(some.place)) for some in (uses.subset(self.later), uses.subset(self.distinct))
         )
 
+    def word_rows(self, by_form: np.ndarray) -> list[dict[str, object]]:
+        """The contextuality of each word with pairs enough, from the sums of its forms (3, forms), and its pairs."""
+        names, number = np.unique(self._word_of_form, return_inverse=True)
+        numerator, denominator, pairs = (np.bincount(number, part) for part in by_form)
+        return [
+            {"word": str(names[i]), "contextuality": numerator[i] / denominator[i], "pairs": round(pairs[i])}
+            for i in np.flatnonzero(pairs >= PAIRS).tolist()
+        ]
 
-def _forms(text: Text) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The rows of forms that stand in enough sentences (n,), the number of each one's form, and how often each form
-    stands in the text (forms,)."""
+
+def _forms(text: Text) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The rows of forms that stand in enough sentences (n,), the number of each one's form; and how often each form
+    stands in the text, and its word (forms,)."""
     occurrences = text.occurrences
     rows = np.unique(occurrences.by_word.rows)
     numbers: dict[object, int] = {}
@@ -161,8 +177,10 @@ def _forms(text: Text) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     in_text = np.array([occurrences.text_counts[word] for word in occurrences.words]) / np.maximum(
         occurrences.counts, 1
     )
-    counts = np.bincount(form, in_text[[words[i] for i in occurrences.forms[rows].tolist()]])
-    return rows, form, counts.round().astype(np.int64)
+    of_row = np.array([words[i] for i in occurrences.forms[rows].tolist()], np.int64)
+    counts = np.bincount(form, in_text[of_row])
+    of_form = of_row[np.unique(form, return_index=True)[1]]
+    return rows, form, counts.round().astype(np.int64), np.array(occurrences.words, object)[of_form]
 
 
 def _neighbours(text: Text) -> np.ndarray:
