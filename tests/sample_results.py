@@ -116,7 +116,7 @@ def results(model: str, n_layers: int, *, seed: int = 0, weights: str = "mini", 
         raw = rng.uniform(0.3, 0.9, n_layers)
         curves |= {f"{measure}/raw": raw, f"{measure}/baseline": baseline, f"{measure}/adjusted": raw - baseline}
         for edge, step in (("low", -0.03), ("high", 0.03)):
-            curves[f"{measure}/adjusted_ci_{edge}"] = raw - baseline + step
+            curves |= {f"{measure}/adjusted_ci_{edge}": raw - baseline + step, f"{measure}/raw_ci_{edge}": raw + step}
         curves |= {f"{measure}/n": np.full(n_layers, 812.0), f"{measure}/sd": np.full(n_layers, 0.1)}
     curves["word_norm/raw"] = rng.uniform(5, 300, n_layers)
     facts = {"title": model, "encoder": f"{model} of a test", "weights": weights, "n_layers": n_layers, "dim": 16}

@@ -89,7 +89,9 @@ class Contextuality(Metric):
         values = [value.value if isinstance(value, Estimate) else value, *variants.values()]
         ends = {"lowest": float(np.fmin.reduce(values)), "highest": float(np.fmax.reduce(values))}
         bands = float(same_place.uses.mix.filled.sum())
-        return {"raw": value, **ends, **variants, "loudest": space.loudest, "bands": bands, "n": float(len(uses))}
+        windows = {"in_windows": design.in_windows} if design.in_windows else {}
+        counts = {"bands": bands, **windows, "n": float(len(uses))}
+        return {"raw": value, **ends, **variants, "loudest": space.loudest, **counts}
 
     def _estimate(self, design: Design, u: np.ndarray) -> float | Estimate:
         """The value with its interval."""
@@ -110,7 +112,8 @@ class Contextuality(Metric):
         return {"words": self._words}
 
     def compute(self) -> dict[str, float | Estimate]:
-        """raw (the value), lowest and highest of all variants, each variant, loudest, bands that count, n uses."""
+        """raw (the value), lowest and highest of all variants, each variant, loudest, bands that count, n uses;
+        in_windows, the share of these in texts longer than the model's window, where there are any."""
         return self._statistics
 
 
@@ -127,6 +130,9 @@ class Design:
         of_block = self.clusters.of_row[occurrences.rows]
         self.words = np.bincount(of_block, minlength=self.clusters.n_blocks)  # of the text in each block
         self.resamples: Resamples | None = None
+        begins_anew = (np.diff(text.tokens[:, 0]) < 0) & (np.diff(text.sentence_of_row) == 0)
+        longer = np.isin(text.sentence_of_row[self.rows], text.sentence_of_row[1:][begins_anew])
+        self.in_windows = float(longer.sum() / max(len(longer), 1))
         if not len(order):
             return
         uses = Uses(

@@ -101,7 +101,7 @@ def _variants(results: Results, key: Key, layer: int) -> str:
 def scale_title(key: Key, runs: Sequence[Results]) -> str:
     """The title of a curve, with its statistic where that is a remainder above chance."""
     title = full_title(key.measure, key.task, runs)
-    return f"{title}, {key.label()}" if key.statistic in ("share_of_room", "adjusted") else title
+    return f"{title} ({key.label()})" if key.statistic in ("share_of_room", "adjusted") else title
 
 
 def doubts(results: Results) -> list[str]:

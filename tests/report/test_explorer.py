@@ -58,7 +58,13 @@ def runs() -> list[tuple[str, Results]]:
         store = Random(index.unit_codes, n, seed)
         points = WordMap(index, occurrences, corpus, dim=8, most=3072)
         results = measure(store, occurrences, METRICS, observers={"word_map": points}, bootstrap=5)
-        found.append((name, replace(results, info=results.info | run_info(name=name))))
+        of_words = results.tables["self_similarity"]
+        spread = [
+            pd.DataFrame({"layer": layer, "word": of_words["word"], "contextuality": 1 - of_words[f"raw_{layer}"]})
+            for layer in range(n)
+        ]
+        tables = {**results.tables, "contextuality": pd.concat(spread).iloc[1:]}  # a word lacks a layer
+        found.append((name, replace(results, tables=tables, info=results.info | run_info(name=name))))
     return found
 
 
@@ -83,6 +89,8 @@ def test_the_page_has_what_the_tables_hold() -> None:
         adjusted = integers(model["adjusted"], fine, len(words), n)
         scores = results.tables["self_similarity"].set_index("word")
         np.testing.assert_allclose(adjusted[:, 1], scores.loc[words, "adjusted_1"], atol=1 / fine)
+        contextuality = integers(model["contextuality"], fine, len(words), n)
+        np.testing.assert_allclose(contextuality[:, 1], 1 - scores.loc[words, "raw_1"], atol=1 / fine)
         variance = integers(model["variance"], fine, len(words), n)
         np.testing.assert_allclose(
             variance[:, 0], results.tables["mev"].set_index("word").loc[words, "raw_0"], atol=1 / fine
@@ -245,14 +253,14 @@ def test_words_are_explored_in_a_browser(browser: Any) -> None:
         run(f"{set_layer} at.dispatchEvent(new Event('input'))", layer)
         wait_until(lambda: run("return document.getElementById('at').textContent") == layer)
 
-    # a takeaway against the table: of the other words, those that are less context-specific
+    # a takeaway against the table: of the other words, those whose uses differ less
     words, word = data_of(runs()).overview["words"], shown().split(" (")[0]
-    last = runs()[0][1].tables["self_similarity"].set_index("word")["adjusted_4"].loc[words]
-    share = round(100 * float((last.drop(word) > last[word]).mean()))
+    last = 1 - runs()[0][1].tables["self_similarity"].set_index("word")["raw_4"].loc[words]
+    share = round(100 * float((last.drop(word) < last[word]).mean()))
     wait_until(lambda: texts(browser, "#takeaways li"))
     takeaway = texts(browser, "#takeaways li")[0]
-    assert f"more context-specific than {share}% of the {len(last) - 1} other words" in takeaway
-    assert f"(self-similarity {last[word]:.2f} above chance)" in takeaway
+    assert f"{word} {last[word]:.2f}: its uses differ {100 * last[word]:.0f}% as much as two words do" in takeaway
+    assert f"more than those of {share}% of the {len(last) - 1} other words" in takeaway
 
     choose("bank")
     wait_until(lambda: "bank.money" in texts(browser, "#key")[0])  # once its occurrences are unpacked

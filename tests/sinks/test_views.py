@@ -30,6 +30,7 @@ MEASURES = {
         "unit": "cosine",
         "subject": "words",
         "lower": "more context-specific",
+        "higher": "less context-specific",
     },
     "word_norm": {"name": "word_norm", "unit": "l2 norm"},
 }  # fmt: skip
@@ -78,7 +79,7 @@ def test_headline_curves_are_open_and_the_others_folded(client: MlflowClient) ->
         "self_similarity/raw",
     }
     headline = charts[opened["uuid"], "self_similarity/adjusted"]
-    assert headline["displayName"] == "Self similarity, adjusted, lower = more context-specific"
+    assert headline["displayName"] == "Self similarity, adjusted, higher = less context-specific"
 
 
 def test_a_lone_run_has_a_view_and_a_note(client: MlflowClient, tmp_path: Path) -> None:
@@ -91,7 +92,7 @@ def test_a_lone_run_has_a_view_and_a_note(client: MlflowClient, tmp_path: Path) 
     note = client.get_experiment(experiment(client)).tags["mlflow.note.content"]
     report = f"#/experiments/{experiment(client)}/runs/{sink.run_id}/artifacts/report.html"
     assert note.startswith(
-        f"[Last run]({report}): In bert, words grow more context-specific up to the last layer, 2 (0.60"
+        f"[Last run]({report}): In bert, self similarity (adjusted) falls from 0.60 at the input to 0.20 at"
     )
 
 
@@ -112,16 +113,18 @@ def test_the_note_begins_with_the_order_of_the_runs() -> None:
         {"self_similarity/adjusted": np.array([0.9, 0.9, 0.9])}, info=run_info(title="elmo", measures=MEASURES)
     )
     first, _, rest = experiment_note("sweep", [("bert", measured()), ("elmo", other)], "1", "r").splitlines()
-    assert first.startswith("[Last sweep](#/experiments/1/runs/r/artifacts/report.html): At the last measured layer ")
-    assert rest.startswith("In bert, words grow more context-specific")
+    assert first.startswith(
+        "[Last sweep](#/experiments/1/runs/r/artifacts/report.html): On this text, at the last measured layer "
+    )
+    assert rest.startswith("In bert, self similarity (adjusted) falls from 0.60")
 
 
 def test_measures_over_a_text_that_lacks_bands_have_a_name_of_their_own() -> None:
     mix = replace(RunInfo().mix, weights="bands", filled=(False, True, True))
     measures = {"self_similarity": {"over": "word", "title": "Self-similarity"}, "anisotropy": {"over": "sample"}}
-    curves = {"self_similarity/share_of_room": np.array([0.9, 0.5]), "anisotropy/mean_cosine": np.array([0.1, 0.2])}
+    curves = {"self_similarity/raw": np.array([0.9, 0.5]), "anisotropy/mean_cosine": np.array([0.1, 0.2])}
     short, full = (results_with(curves, info=run_info(measures=measures, mix=each)) for each in (mix, MixInfo()))
     names = [str(key) for key in keys_to_compare(marked_results(short))]
-    assert names == ["self_similarity 2 of 3 bands/share_of_room", "anisotropy/mean_cosine"]
+    assert names == ["self_similarity 2 of 3 bands/raw", "anisotropy/mean_cosine"]
     assert marked_results(full) is full
     assert [name for name in names if metric_names(names)[name] != name] == []  # MLflow takes them as they are

@@ -10,7 +10,8 @@ function explore() {
     const symbol = data.models.findIndex(each => each.label === model.label);
     const score = name => model[name] && numbers(model[name], fine);
     return { ...model, symbol, colour: data.models[symbol].colour, constant: new Set(model.constant),
-      raw: score("raw"), adjusted: score("adjusted"), half: score("half"), variance: score("variance") };
+      raw: score("raw"), adjusted: score("adjusted"), half: score("half"), variance: score("variance"),
+      contextuality: score("contextuality") };
   });
 
   // A word's occurrences are unpacked once it is opened, and kept. `rows`: of each model, pairs of an occurrence and the
@@ -89,14 +90,14 @@ function explore() {
 
   // One sentence a model on the chosen word: where it lies among the words of this page
   function takeaway(model) {
-    const layer = indexOf(model), y = i => model.adjusted[i * model.layers.length + layer];
+    const layer = indexOf(model), y = i => model.contextuality?.[i * model.layers.length + layer];
     const name = `In ${model.label}, layer ${model.layers[layer]}, ${words[word]}`;
-    if (!model.adjusted || !Number.isFinite(y(word))) return `${name} isn't measured.`;
     if (model.constant.has(word)) return `${name} has one vector by construction: it stands only where nothing is to its left.`;
+    if (!Number.isFinite(y(word))) return `${name} has no contextuality of its own: it wasn't measured, or has few uses at like places.`;
     const others = words.map((_, i) => i).filter(i => i !== word && Number.isFinite(y(i)) && !model.constant.has(i));
-    const less = others.filter(i => y(i) > y(word)).length, share = Math.round(100 * less / Math.max(others.length, 1));
-    return `${name} is more context-specific than ${share}% of the ${others.length} other words here ` +
-      `(self-similarity ${y(word).toFixed(2)} above chance).`;
+    const less = others.filter(i => y(i) < y(word)).length, share = Math.round(100 * less / Math.max(others.length, 1));
+    return `${name} ${y(word).toFixed(2)}: its uses differ ${Math.round(100 * y(word))}% as much as two words do, ` +
+      `more than those of ${share}% of the ${others.length} other words here.`;
   }
 
   function cloud(model, i, { part, note, plot }) {
@@ -112,7 +113,7 @@ function explore() {
     // unit rows about their mean m: the mean square is 1 - |m|^2, and |m|^2 follows from the mean cosine
     const whole = model.raw ? (1 - model.raw[at]) * (1 - 1 / counts[word]) : NaN;
     const share = Math.min(spread(points) / whole, 1);
-    note.textContent = `layer ${model.layers[layer]}: self-similarity ${number(model.raw, at)} (${number(model.adjusted, at)} above chance), ` +
+    note.textContent = `layer ${model.layers[layer]}: contextuality ${number(model.contextuality, at)}, self-similarity ${number(model.raw, at)}, ` +
       `explained variance ${number(model.variance, at)}` +
       (Number.isFinite(share) && whole > 1e-4 ? `; the plane shows ${Math.round(100 * share)}% of the spread` : "") +
       (rows.length ? `; ${rows.length} of ${counts[word]} occurrences`
@@ -167,10 +168,11 @@ function explore() {
   function scatter(model, { part, note, plot }) {
     part.hidden = unseen().has(model.label) || !model.adjusted;
     if (part.hidden) return;
+    const score = model.contextuality ?? model.adjusted, y = i => score[i * model.layers.length + indexOf(model)];
     const layer = indexOf(model), across = chosen("across"), few = across !== "count";
     const place = i => across === "senses" ? senses[i] : tags.indexOf(pos[i]) + 1;
-    const some = words.map((_, i) => i).filter(i => Number.isFinite(model.adjusted[i * model.layers.length + layer]) && (!few || place(i)));
-    const y = i => model.adjusted[i * model.layers.length + layer], jitter = i => (i * 0.618 % 1 - 0.5) * 0.5;
+    const some = words.map((_, i) => i).filter(i => Number.isFinite(y(i)) && (!few || place(i)));
+    const jitter = i => (i * 0.618 % 1 - 0.5) * 0.5;
     const trace = (mine, marker) => ({ x: mine.map(i => few ? place(i) + jitter(i) : counts[i]), y: mine.map(y), ids: mine,
       mode: "markers", customdata: mine.map(i => [plain(words[i]), plain(told(i)),
         why(i) + (model.constant.has(i) ? "<br>only where nothing is to its left: constant by construction" : "")]), marker,
@@ -185,7 +187,7 @@ function explore() {
         mode: "markers+text", text: plain(words[word]), textposition: "top center", textfont: { size: 14 }, hoverinfo: "skip", hovertemplate: null },
     ], { xaxis: across === "pos" ? { title: { text: "part of speech" }, showgrid: false, tickvals: tags.map((_, i) => i + 1), ticktext: tags.map(plain) }
         : few ? { title: { text: "labelled senses" }, dtick: 1, showgrid: false } : { title: { text: "occurrences" }, type: "log", dtick: 1, showgrid: false },
-      yaxis: { title: { text: "self-similarity − chance" }, gridcolor: ink("--line"), zerolinecolor: ink("--faint") }, hovermode: "closest",
+      yaxis: { title: { text: model.contextuality ? "contextuality" : "self-similarity − chance" }, gridcolor: ink("--line"), zerolinecolor: ink("--faint") }, hovermode: "closest",
       margin: { l: 50, r: 8, t: 8, b: 44 } }, { click: explored });
   }
 
@@ -197,7 +199,7 @@ function explore() {
     const out = all.filter(i => model.constant.has(i)).length;
     const mine = model.listed[indexOf(model)], n = mine.length / 2;
     const error = i => model.half ? model.half[i * model.layers.length + layer] : NaN;
-    note.textContent = `layer ${model.layers[layer]}: the ${n} most contextual words below, the ${n} least contextual above` +
+    note.textContent = `layer ${model.layers[layer]}: the ${n} least self-similar words below, the ${n} most self-similar above` +
       (out ? `; ${out} that stand only where nothing is to their left, so that this model gives them one vector, are left out` : "");
     paint(plot, [{ type: "bar", orientation: "h", x: mine.map(y), y: mine.map((_, rank) => rank), ids: mine,
       customdata: mine.map(i => [plain(words[i]), plain(told(i)), Number.isFinite(error(i)) ? ` ± ${error(i).toFixed(3)}` : "", why(i)]),
@@ -210,8 +212,8 @@ function explore() {
     // The same words as buttons: for keys, and for fingers that a bar is too thin for
     const buttons = some => some.map(i => make("button", { type: "button", textContent: words[i], disabled: !projected[i],
       onclick: () => reveal(i) }));
-    list.replaceChildren(make("p", { textContent: "most contextual" }), ...buttons(mine.slice(0, n)),
-      make("p", { textContent: "least contextual" }), ...buttons(mine.slice(n).reverse()));
+    list.replaceChildren(make("p", { textContent: "least self-similar" }), ...buttons(mine.slice(0, n)),
+      make("p", { textContent: "most self-similar" }), ...buttons(mine.slice(n).reverse()));
   }
 
   const explored = event => {

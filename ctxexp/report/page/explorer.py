@@ -52,8 +52,8 @@ class Explorer(NamedTuple):
 
 
 def explorer_data(runs: Sequence[LabelledResults]) -> Explorer | None:
-    """Every word's self-similarity and explained variance by layer, and of the words that a run projected their
-    occurrences with a point a run and layer. None where no run projected any."""
+    """Every word's measures by layer, and of the words that a run projected their occurrences with a point a run and
+    layer. None where no run projected any."""
     labelled_runs = [(label, r) for label, r in unique_labels(runs) if len(r.tables.get(TABLE, ()))]
     if not labelled_runs:
         return None
@@ -187,8 +187,8 @@ def _tables(results: Results, measure: str) -> list[pd.DataFrame]:
 
 
 def _scores(results: Results, layers: Sequence[int]) -> dict[str, pd.DataFrame]:
-    """Every word's measures (words, layers), their index the words: raw, adjusted, half (of a listed word's
-    interval) and variance."""
+    """Every word's measures (words, layers), their index the words: contextuality, raw, adjusted, half (of a listed
+    word's interval) and variance."""
     frames: dict[str, pd.DataFrame] = {}
     for name, measure, column in (
         ("raw", "self_similarity", "raw"),
@@ -199,6 +199,9 @@ def _scores(results: Results, layers: Sequence[int]) -> dict[str, pd.DataFrame]:
             frames[name] = _by_layer(table, column, layers)
             if not frames[name].shape[1]:  # no chance level
                 frames[name] = frames["raw"]
+    for table in _tables(results, "contextuality"):
+        by_layer = table.pivot(index="word", columns="layer", values="contextuality")
+        frames["contextuality"] = by_layer.reindex(columns=list(layers))
     for label in results.tables:
         if results.info.definition_name(label) == "self_similarity" and f"{label}_errors" in results.tables:
             errors = results.tables[f"{label}_errors"]
