@@ -90,8 +90,12 @@ def claimed_order(points: Sequence[tuple[Results, Key, int]]) -> tuple[np.ndarra
     is_paired = len({len(draw) for draw in draws}) == 1 and len(draws) == len(points)
     is_paired = is_paired and all(points[0][0].info.shares_resamples(results.info) for results, _, _ in points)
     signs = certain_changes(Estimates(*ends), np.stack(draws) if is_paired else None)
-    mixes = [results.info.mix for results, key, _ in points if results.info.measure(key.measure).over in OVER_WORDS]
-    same_mix = len({(mix.weights, mix.bands, mix.filled) for mix in mixes}) <= 1
+    mixes = [
+        (mix.weights, mix.bands, mix.filled, mix_mark(results, key.measure))
+        for results, key, _ in points
+        if results.info.measure(key.measure).over in OVER_WORDS and (mix := results.info.mix)
+    ]
+    same_mix = len(set(mixes)) <= 1
     if not same_mix or any(is_too_short(results, key) for results, key, _ in points):
         return ends[0], np.zeros_like(signs)
     ranges = [variant_range(results, key, at) for results, key, at in points]
@@ -134,8 +138,7 @@ def least(results: Results, key: Key) -> float:
 
 def is_too_short(results: Results, key: Key) -> bool:
     """Whether a mean over words is of a text that fills no band: it would change with the amount of text."""
-    mix = results.info.mix
-    return bool(mix_mark(results, key.measure)) and not any(mix.filled)
+    return mix_mark(results, key.measure).startswith("0 ")
 
 
 def interval_estimates(results: Results, key: Key) -> Estimates:

@@ -4,7 +4,7 @@ measure."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -413,7 +413,10 @@ def keys_beside(results: Results, key: Key) -> dict[str, Key]:
 def mix_mark(results: Results, measure: str) -> str:
     """What tells a mean over words of a text that doesn't fill all bands of frequency from one that does: `2 of 3
     bands`; empty for a text that does, and for other measures."""
-    return results.info.mix.mark if results.info.measure(measure).over in OVER_WORDS else ""
+    mix, own = results.info.mix, results.by_key.get(Key(measure, "bands"))  # a measure that fills bands by itself
+    if own is not None and np.isfinite(own.value).any():
+        mix = replace(mix, filled=tuple(i < np.nanmax(own.value) for i in range(len(mix.filled))))
+    return mix.mark if results.info.measure(measure).over in OVER_WORDS else ""
 
 
 def may_be_main(key: Key) -> bool:
