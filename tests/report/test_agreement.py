@@ -44,40 +44,32 @@ def test_terminal_page_mlflow_and_sentence_agree_on_every_step(
     assert run_command_line(words) == 0
     printed = capsys.readouterr().out
     assert run_command_line([*words, "transform=center_unit_norm", "bootstrap=0"]) == 0
-    share, _ = logged(tmp_path, "self_similarity/share_of_room")
-    _, raw_when_centred = logged(tmp_path, "self_similarity/raw")
-    # what is adjusted for is the direction that all words share
-    moves = signs(raw_when_centred) != 0
-    assert moves.any()
-    np.testing.assert_array_equal(np.sign(np.diff(share))[moves], signs(raw_when_centred)[moves])
+    raw, _ = logged(tmp_path, "self_similarity/raw")
+    results = ctxexp.Results.load(next(tmp_path.rglob("results.json")).parent)
+    share, (_, raw_when_centred) = results["self_similarity", "share_of_room"], logged(tmp_path, "self_similarity/raw")
+    # the share is of what is left without the direction that all words share
     np.testing.assert_allclose(share, raw_when_centred, atol=0.03)
 
-    rows = re.findall(r"^(\d) +(-?[\d.]+)(\*?) ", printed, re.MULTILINE)
-    assert [int(layer) for layer, *_ in rows] == list(range(len(share)))
-    np.testing.assert_allclose([float(value) for _, value, _ in rows], share, atol=5.1e-4)
+    rows = re.findall(r"^(\d) +(-?[\d.]+) ", printed, re.MULTILINE)
+    assert [int(layer) for layer, _ in rows] == list(range(len(raw)))
+    np.testing.assert_allclose([float(value) for _, value in rows], raw, atol=5.1e-4)
 
     page = Path(re.findall(r"^report: +(.*)$", printed, re.MULTILINE)[0]).read_text(encoding="utf-8")
     data = json.loads(re.findall(r'id="data">(.*?)</script>', page, re.DOTALL)[0])
-    [chart] = (chart for chart in data["charts"] if "parts" in chart)
-    [panel] = chart["panels"]
-    np.testing.assert_allclose(panel["views"]["share_of_room"]["lines"][0]["y"], share, rtol=1e-6)
-    for part in chart["parts"]:  # a quarter, half and all of the text
-        np.testing.assert_allclose(part["y"], share, atol=0.03)
-
-    adjusted = logged(tmp_path, "self_similarity/raw")[0] - logged(tmp_path, "self_similarity/baseline")[0]
-    opposite = [i + 1 for i in np.flatnonzero(signs(share) * np.sign(np.diff(adjusted)) == -1).tolist()]
-    assert [int(layer) for layer, _, star in rows if star] == panel["marked"].get("bert", []) == opposite
+    [panel] = data["charts"][0]["panels"]
+    np.testing.assert_allclose(panel["views"][""]["lines"][0]["y"], raw, rtol=1e-6)
 
     [sentence] = panel["findings"].values()
     assert sentence in " ".join(printed.split())
     assert sentence in page
     start, spoken = 0, 0
-    for more_or_less, end in re.findall(r"(more|less) context-specific .*?(?:layer|layer,) (\d)", sentence):
-        sign = -1 if more_or_less == "more" else 1
-        assert (signs(share)[start : int(end)] * sign >= 0).all()
-        spoken += abs(signs(share)[start : int(end)]).sum()
+    for verb, value, end in re.findall(r"(falls|grows) .*?to ([\d.]+) at (?:the last layer, |layer )(\d)", sentence):
+        sign = -1 if verb == "falls" else 1
+        assert float(value) == pytest.approx(raw[int(end)], abs=5.1e-3)
+        assert (signs(raw)[start : int(end)] * sign >= 0).all()
+        spoken += abs(signs(raw)[start : int(end)]).sum()
         start = int(end)
-    assert spoken == abs(signs(share)[:start]).sum() > 0
+    assert spoken == abs(signs(raw)[:start]).sum() > 0
 
 
 @pytest.fixture
@@ -91,7 +83,7 @@ def random_bert() -> ctxexp.Encoder:
 
 
 def test_without_training_no_direction_is_spoken_of(random_bert: ctxexp.Encoder, tmp_path: Path) -> None:
-    sentences = ctxexp.measure(random_bert, folder=tmp_path, progress=False).findings()
-    assert len(sentences) == 4
+    _, *sentences = ctxexp.measure(random_bert, folder=tmp_path, progress=False).findings()
+    assert len(sentences) == 4  # contextuality aside: attention mixes contexts whatever its weights are
     for sentence in sentences:
         assert re.search(": (flat over|no change over|a negative control|without an interval)", sentence), sentence

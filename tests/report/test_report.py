@@ -54,8 +54,8 @@ class Tags(HTMLParser):
 def runs() -> list[tuple[str, Any]]:
     named = [("bert", results("bert", 5)), ("elmo", results("elmo", 3, seed=2)), (NASTY, results(NASTY, 1, seed=3))]
     frame = named[0][1].frame
-    adjusted = (frame["measure"] == "self_similarity") & (frame["statistic"] == "adjusted")
-    frame.loc[adjusted & (frame["layer"] == 1), "value"] = np.nan
+    raw = (frame["measure"] == "self_similarity") & (frame["statistic"] == "raw")
+    frame.loc[raw & (frame["layer"] == 1), "value"] = np.nan
     return named
 
 
@@ -100,16 +100,15 @@ def test_the_page_holds_every_curve_and_a_switch(page: Path) -> None:
     assert list(charts)[:2] == ["Self-similarity of words", "Anisotropy"]  # the headline first
     assert [chart["title"] for chart in data["charts"] if not chart["headline"]] == ["Length of word vectors"]
     views = charts["Self-similarity of words"][0]["views"]
-    for statistic in ("adjusted", "raw", "baseline"):
-        lines = [line for line in views[statistic]["lines"] if not line["published"]]
+    for view, statistic in (("", "raw"), ("raw", "raw"), ("baseline", "baseline")):
+        lines = [line for line in views[view]["lines"] if not line["published"]]
         for (label, run), line in zip(runs(), lines, strict=True):
             assert line["label"] == label
             expected = run.by_name[f"self_similarity/{statistic}"]
             np.testing.assert_array_equal(np.array(line["y"], dtype=float), expected)
-    assert views["adjusted"]["lines"][0]["y"][1] is None
+    assert views[""]["lines"][0]["y"][1] is None
     assert [panel["name"] for panel in charts["Maximum explainable variance"]] == ["plain", "released"]
-    variance = [panel["views"]["adjusted"] for panel in charts["Maximum explainable variance"]]
-    assert [view["threshold"] for view in variance] == [0.05, 0.05]
+    variance = [panel["views"][""] for panel in charts["Maximum explainable variance"]]
     assert data["published"]
     labels = {line["label"] for view in variance for line in view["lines"]}
     assert {"bert, published", "elmo, published"} <= labels
@@ -125,7 +124,7 @@ def test_the_tables_say_what_ran(page: Path) -> None:
         "812 words",
     ):
         assert said in text
-    last = runs()[1][1].by_name["self_similarity/adjusted"][-1]
+    last = runs()[1][1].by_name["self_similarity/raw"][-1]
     assert f"{last:.3f} [{last - 0.03:.3f}, {last + 0.03:.3f}]" in text
 
 
@@ -190,22 +189,25 @@ def test_a_browser_draws_the_page_without_errors_or_requests(browser: Any) -> No
     read = "return document.querySelectorAll('.plot')[0].data.map(t => [t.name, t.x, t.y])"
     names = {name for name, _, _ in run(read) if name}
     assert {"bert", "elmo", "bert, published"} <= names
-    # a chart says what it shows, in text and to who can't see it; its zero line is chance; charts share a scale
+    # a chart says what it shows, in text and to who can't see it; charts share a scale
     first = "const [at] = document.querySelectorAll('#headline .charts section'), plot = at.querySelector('.plot');"
     told = run(f"{first} return [...at.querySelectorAll('.findings li')].map(li => li.textContent)")
-    assert any("In elmo, words grow" in said or "Self-similarity of words in elmo: no change" in said for said in told)
+    assert any(
+        "In elmo, self-similarity" in said or "Self-similarity of words in elmo: no change" in said for said in told
+    )
     assert "Self-similarity of words. " in run(f"{first} return plot.ariaLabel")
-    assert run(f"{first} return at.querySelector('p').textContent").endswith("lower = more context-specific")
-    assert "chance" in run(f"{first} return plot.layout.annotations.map(note => note.text)")
+    assert run(f"{first} return at.querySelector('p').textContent").endswith("higher = less context-specific")
     ranges = "return [...document.querySelectorAll('#headline .plot')].map(p => p.layout.yaxis.range)"
     assert len({tuple(each) for each in run(ranges)}) == 1
-    for choice in ("[value=raw]", "[value=depth]"):
+    for choice in ("[value=baseline]", "[value=depth]"):
         run("document.querySelector(arguments[0]).click()", choice)
     shown = {name: (x, y) for name, x, y in run(read)}
     elmo = dict(runs())["elmo"]
-    assert run(f"{first} return at.querySelectorAll('.findings li:not(.aside)').length") == 0  # they are of adjusted
+    assert (
+        run(f"{first} return at.querySelectorAll('.findings li:not(.aside)').length") == 0
+    )  # they are of each measure's own curve
     np.testing.assert_allclose(shown["elmo"][0], [0, 0.5, 1])
-    np.testing.assert_array_equal(shown["elmo"][1], elmo.by_name["self_similarity/raw"])
+    np.testing.assert_array_equal(shown["elmo"][1], elmo.by_name["self_similarity/baseline"])
     assert run("return document.querySelectorAll('b').length") == 0
     run("document.querySelector('#more summary').click()")
     wait_until(lambda: run("return document.querySelector('#more .plot').data?.length ?? 0") >= 3)
@@ -224,10 +226,10 @@ def test_the_table_is_copied_in_three_forms(browser: Any) -> None:
         browser.find_element("css selector", f"[data-form={form}]").click()
         return str(browser.execute_script("return document.getElementById('copied').value"))
 
-    curve = dict(runs())["bert"].by_name["self_similarity/adjusted"]
+    curve = dict(runs())["bert"].by_name["self_similarity/raw"]
     layer = int(np.nanargmax(curve))
     read = csv.DictReader(copied("CSV").splitlines())
-    row = next(r for r in read if (r["curve"], r["model"]) == ("self_similarity/adjusted", "bert"))
+    row = next(r for r in read if (r["curve"], r["model"]) == ("self_similarity/raw", "bert"))
     assert (int(row["layer"]), float(row["value"])) == (layer, curve[layer])
     assert float(row["low"]) == curve[layer] - 0.03
     markdown = copied("Markdown").splitlines()

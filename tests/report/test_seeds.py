@@ -18,7 +18,7 @@ from ctxexp.results import Estimates, Key
 from tests.composed import registry_of
 from tests.sample_results import figure_text, results
 
-SELF = Key("self_similarity", "adjusted")
+SELF = Key("self_similarity", "raw")
 
 
 def run(label: str, seed: int, *, protocol: str = "a", model: str = "bert") -> LabelledResults:

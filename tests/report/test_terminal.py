@@ -38,16 +38,15 @@ def test_a_command_ends_with_sentences_and_a_line_a_run() -> None:
     lines = answer([("bert", run(3)), ("gpt2", run(5))], 200).splitlines()
     said, table = lines[: lines.index("")], lines[lines.index("") + 1 :]
     assert [line.partition(" in ")[2].partition(":")[0] for line in said[:2]] == ["bert", "gpt2"]
-    assert said[2].startswith("Last layer: ")
-    heads = ["adjusted", "95%", "interval", "chance", "word", "norm", "variance", "released"]
-    assert table[1].split() == heads
-    assert table[3].split() == ["bert", "0.100", "[0.080,", "0.130]", "0.900", "123.450", "-0.400"]
+    assert said[2].startswith("On this text, at the last measured layer, ")
+    assert " ".join(table[2].split()) == "adjusted 95% interval chance word norm adjusted chance"
+    assert table[4].split() == ["bert", "0.100", "[0.080,", "0.130]", "0.900", "123.450", "-0.400", "0.050"]
 
 
 def test_one_run_ends_with_a_line_a_layer() -> None:
     lines = answer([("bert", run(5, layers=(0, 4), mixes={"last2": "layers 3, 4"}))], 200).splitlines()
     assert [line.split()[0] for line in lines[-3:]] == ["0", "4", "last2"]
-    assert lines[-3].split()[1:] == ["0.900", "[0.880,", "0.930]", "0.100", "1111.050"]
+    assert lines[-3].split()[1:] == ["0.900", "[0.880,", "0.930]", "0.100", "1111.050", "0.450"]
     assert lines[-1].split()[1:] == ["0.250", "0.500"]
     assert answer([("bert", results_with({}))], 80) == ""
 
