@@ -185,10 +185,10 @@ def test_docstring_and_listing_name_what_is_public() -> None:
 def test_results_show_themselves_in_a_notebook(command: Path) -> None:
     (results,) = ctxexp.runs(command / "mlruns").values()
     html = results._repr_html_()
-    value, low, high = (f"{float(ends[2]):.3f}" for ends in results.by_key[Key("self_similarity", "share_of_room")])
+    value, low, high = (f"{float(ends[2]):.3f}" for ends in results.by_key[Key("self_similarity", "raw")])
     assert f"<td>{value}<br><small>[{low}, {high}]</small></td>" in html
     assert f"<td>{results['anisotropy'][2]:.3f}<br>" in html.partition(value)[2]  # the leading measure stands first
-    assert results.curve("self_similarity").name == "self_similarity/share_of_room"  # what figures show
+    assert results.curve("self_similarity").name == "self_similarity/raw"  # what figures show
     assert "&lt;b&gt;" in ctxexp.compare({"<b>": results})._repr_html_()
     both = ctxexp.compare([results, results])
     assert "bert #2" in both._repr_html_()

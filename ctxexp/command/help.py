@@ -26,7 +26,15 @@ from ctxexp.progress import terminal_width
 
 FIRST = ("run", "layer", "compare", "card", "check", "claims", "models", "ui")
 TOOLS = ("ctxexp", "compare")  # plugins whose other verbs are tools
-MEASURES = ("anisotropy", "self_similarity", "intra_sentence_similarity", "max_explainable_variance", "sts", "wic")
+MEASURES = (
+    "contextuality",
+    "self_similarity",
+    "intra_sentence_similarity",
+    "max_explainable_variance",
+    "anisotropy",
+    "sts",
+    "wic",
+)
 EXAMPLE = "example"  # the line of a verb's docstring that says how it is typed
 FLAGS = {
     "ctxexp VERB --help": "what a verb takes",

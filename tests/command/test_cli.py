@@ -79,7 +79,7 @@ def test_a_sweeps_second_run_encodes_nothing(place: Path, warm: Warm) -> None:
         assert 15 < len(run.data.params) <= 35, run.data.params
         assert results.info.encoded > 0
         for key in (
-            Key("self_similarity", "share_of_room"),
+            Key("self_similarity", "raw"),
             Key("anisotropy", "mean_cosine"),
             Key("max_explainable_variance", "raw"),
         ):
