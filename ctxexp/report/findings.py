@@ -26,7 +26,8 @@ from ctxexp.results.values import LAYER, Key
 if TYPE_CHECKING:
     from ctxexp.results import Results
 
-LEADING = "contextuality"  # the measure that a run's one sentence is of, where it was measured
+LEADING = "contextuality"
+_ORDER = (LEADING, "self_similarity")  # the first of these that was measured leads: a run's one sentence is of it
 FEW = 3  # runs whose changes a chart says one by one
 MOST_LISTED = 6  # parts that a sentence names
 FEW_USES = 200  # of words, below which that is said
@@ -200,7 +201,8 @@ def sweep_finding(runs: Sequence[LabelledResults]) -> str:
 
 def leading_keys(results: Results) -> list[Key]:
     """The main curves by layer, the leading measure's first."""
-    return sorted((key for key in results.main_keys if key.place == LAYER), key=lambda key: key.measure != LEADING)
+    keys = [key for key in results.main_keys if key.place == LAYER]
+    return sorted(keys, key=lambda key: [key.measure != name for name in _ORDER])
 
 
 def _last(results: Results, key: Key) -> int:
