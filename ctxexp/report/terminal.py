@@ -126,9 +126,9 @@ def _answer_column(key: Key, places: Sequence[tuple[Results, str, int]], *, is_l
     rows = [[key.name.replace("_", " "), *[spread, "variants"] * is_leading, "chance"]]
     for results, place, at in places:
         value, low, high = _estimates_at(results, key, place, at)
-        cells = [f"{value:.3f}" if math.isfinite(value) else ""]
+        cells = [f"{value:z.3f}" if math.isfinite(value) else ""]
         if is_leading:
-            ends = f"± {value - low:.3f}" if results.info.seeds else f"[{low:.3f}, {high:.3f}]"
+            ends = f"± {value - low:.3f}" if results.info.seeds else f"[{low:z.3f}, {high:z.3f}]"
             variants = (variant_range(results, key, at) if place == LAYER else None) or (math.nan, math.nan)
             cells += [ends if math.isfinite(low) else "", "{:.2f}–{:.2f}".format(*variants)]
         beside = keys_beside(results, key).get("chance")

@@ -221,7 +221,9 @@ def group_count_phrase(results: Results, measure: str, task: str = "") -> str:
     if not np.isfinite(n).any():
         return ""
     over = results.info.measure(measure).over or "group"
-    over = {"sample": "occurrence", "sense": "word"}.get(over, over)  # what a group of the kind stands for
+    over = {"sample": "occurrence", "sense": "word", "text": "use"}.get(
+        over, over
+    )  # what a group of the kind stands for
     low, high = int(np.nanmin(n)), int(np.nanmax(n))
     number = f"{low:,}" if low == high else f"{low:,}–{high:,}"
     return f"{number} {over if high == 1 else _PLURALS.get(over, over + 's')}"
