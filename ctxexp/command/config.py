@@ -72,7 +72,7 @@ class OnePassOptions:
 class PoolingOptions:
     """How a sentence gets one vector."""
 
-    pooling: str
+    pooling: str | None  # None: the model's own
     mixes: list[Any]
 
     def __post_init__(self) -> None:

@@ -42,7 +42,7 @@ from ctxexp.results.objective import Objective
 from ctxexp.transforms import Calibration
 from ctxexp.vectors.cache import disk_limit
 from ctxexp.vectors.encoding import EncodingWorkers
-from ctxexp.vectors.stores import POOLINGS, SentencePooling, Vectors, WordFilter, sentence_view
+from ctxexp.vectors.stores import POOLINGS, SentencePooling, Vectors, WordFilter, own_pooling, sentence_view
 
 log = logging.getLogger("ctxexp")
 
@@ -120,7 +120,8 @@ class Experiment:
     def sentence_view(self) -> Encoder | None:
         """The model's view of sentences that gives the configured pooling; None for `mean_words`, which needs none.
         Raises ConfigError for a pooling that it hasn't got."""
-        return sentence_view(self.encoder, self.config.sentence.pooling, model=self.config.model.name)
+        pooling = self.config.sentence.pooling or own_pooling(self.encoder)
+        return sentence_view(self.encoder, pooling, model=self.config.model.name)
 
     @cached_property
     def corpus(self) -> Corpus:
@@ -218,7 +219,7 @@ class Experiment:
             self._check_data()
         if config.model.offer.builtin:  # a plugin's may have other arguments and poolings
             check_arguments(config.model.arguments)
-            if (pooling := config.sentence.pooling) not in POOLINGS:
+            if (pooling := config.sentence.pooling) and pooling not in POOLINGS:
                 raise ConfigError(f"sentence.pooling={short(pooling)}: no such pooling{near(pooling, POOLINGS)}")
         _ = self.load_fit_text
 

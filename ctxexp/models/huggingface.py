@@ -31,6 +31,7 @@ from ctxexp.models.transformer.checkpoint import (
     folder_checkpoint,
     from_hub,
 )
+from ctxexp.models.transformer.pipeline import Pipeline
 from ctxexp.models.transformer.unused import report_unused, unused_files
 
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ def checkpoint_encoder(
         report_unused([unused_files(checkpoint, used=used)], options.unused, checkpoint.source)
     if choices.get("trust_remote_code") or options.kwargs:  # code from elsewhere decides
         return load()
-    return lazy_encoder((checkpoint, options, choices), load, device=options.device)
+    parts = (checkpoint, options, choices, Pipeline.of_folder(checkpoint))
+    return lazy_encoder(parts, load, device=options.device)
 
 
 def paper_model_factory(kind: str, summary: str, published_bytes: float) -> Callable[..., Encoder]:

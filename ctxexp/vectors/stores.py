@@ -36,6 +36,7 @@ POOLINGS = {  # what each means; an encoder's own view may offer others
     "cls": "first piece: the first special token where there is one",
     "last": "last piece: the closing special token where there is one",
     "pooler": "the model's own pooler, last layer only",
+    "pipeline": "by the modules of sentence-transformers behind the model",
 }
 WHY = {  # why an encoder that has a view of sentences may lack these
     "cls": "a causal model's first piece has seen nothing but itself, unless it is a special token",
@@ -108,6 +109,13 @@ def finite_rows(x: np.ndarray) -> np.ndarray:
     for a, b in chunks(len(x), chunk_rows(x.shape[1])):
         is_finite[a:b] = np.isfinite(x[a:b]).all(axis=1)
     return is_finite
+
+
+def own_pooling(encoder: Encoder) -> str:
+    """The pooling of an encoder whose model makes sentence vectors in a way of its own; `mean_words` for others."""
+    own = str(encoder.details.get("sentence_pooling", WORDS))
+    view = encoder.sentence_encoder() if own != WORDS else None  # None, too, where a control reads the words
+    return WORDS if view is None else own
 
 
 def sentence_view(encoder: Encoder, pooling: str, *, model: str) -> Encoder | None:
@@ -240,7 +248,7 @@ class WordFilter:
 class SentencePooling:
     """The way to one vector a sentence, for metrics over sentence pairs."""
 
-    name: str = WORDS  # of `ctxexp.vectors.stores.POOLINGS`, or of the encoder's own view of sentences
+    name: str | None = WORDS  # of POOLINGS, or of the encoder's own view of sentences; None: the model's own
     mixes: tuple[object, ...] = ()  # of layers, as `ctxexp.vectors.stores.layer_mixes` reads them
 
 
@@ -267,10 +275,10 @@ class Stores:
     ) -> None:
         self.encoder, self.vectors, self.progress = encoder, vectors, progress
         self.control, self.filter, self.mix = control, words, mix
-        self.pooling, mixes = pooling.name, list(pooling.mixes)
+        self.pooling = pooling.name or (own_pooling(encoder) if sentences else WORDS)
         model = model or encoder.name
         self.view = sentence_view(encoder, self.pooling, model=model) if sentences else None
-        self.mixes = layer_mixes(mixes, encoder.n_layers) if sentences else []
+        self.mixes = layer_mixes(pooling.mixes, encoder.n_layers) if sentences else []
         _check_layers(self.mixes, encoder, pooler=self.view is not None and self.pooling == "pooler")
         if self.view is not None and self.pooling == "pooler":
             last = encoder.n_layers - 1

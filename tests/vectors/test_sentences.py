@@ -13,7 +13,7 @@ import torch
 
 from ctxexp import Corpus, EncodedSentence, Encoder, Occurrences, Sentence
 from ctxexp.errors import ConfigError, EncodingError, ModelError
-from ctxexp.models.transformer.encoder import TransformerSentences
+from ctxexp.models.transformer.sentences import TransformerSentences
 from ctxexp.testing.encoders import check_sentences
 from ctxexp.testing.report import Breach
 from ctxexp.vectors.encoding import open_store

@@ -1,5 +1,5 @@
-"""A transformer as an `Encoder`: vectors of words from every layer, and its view of whole sentences, of which one
-pass gives every pooling of every layer; its embedding tables, the input matrix and that of its language-model head.
+"""A transformer as an `Encoder`: vectors of words from every layer; its embedding tables, the input matrix and that of
+its language-model head.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import inspect
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from inspect import getfile
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -35,6 +36,8 @@ from ctxexp.models.transformer.gguf import OUTPUT, read_matrix
 from ctxexp.models.transformer.identity import state_hash
 from ctxexp.models.transformer.loading import LoadedModel
 from ctxexp.models.transformer.pieces import PieceCache, PieceReader, Pieces, best_window, windows
+from ctxexp.models.transformer.pipeline import Pipeline
+from ctxexp.models.transformer.sentences import LibrarySentences, TransformerSentences
 from ctxexp.models.transformer.unused import is_own_code, read_weight
 
 if TYPE_CHECKING:
@@ -50,15 +53,23 @@ class TransformerEncoder(Encoder):
 
     Layer 0 is what enters the first block (`hidden_states[0]`), layer L the last block's output: with
     `final_norm=True` after the model's final norm, as `hidden_states[-1]` is; with `False` before it (R02).
-    `options` say how text becomes vectors. `title` is the label in figures of a model that no config named. `model` and
+    `options` say how text becomes vectors; `pipeline` what sentence-transformers makes of the last layer (None: as the
+    checkpoint's folder has it). `title` is the label in figures of a model that no config named. `model` and
     `tokenizer` (the fast one, which neither cuts nor pads) are for what inspects them, not to be changed.
     """
 
     allows_prefetch = True  # pieces are read by `lengths`, and only taken by `encode`
 
     def __init__(
-        self, checkpoint: Checkpoint, options: TransformerOptions, loaded: LoadedModel, *, title: str = ""
+        self,
+        checkpoint: Checkpoint,
+        options: TransformerOptions,
+        loaded: LoadedModel,
+        *,
+        title: str = "",
+        pipeline: Pipeline | None = None,
     ) -> None:
+        self.pipeline = pipeline or Pipeline.of_folder(checkpoint)
         self.checkpoint, self.options, self.model, self.has_pooler = checkpoint, options, loaded.model, loaded.pooler
         with model_call(self.model, checkpoint.source):
             self._device, facts = self.model.device, model_facts(self.model)
@@ -124,6 +135,7 @@ class TransformerEncoder(Encoder):
             **({"kwargs": str(dict(options.kwargs))} if options.kwargs else {}),
             **({"not_stored": loaded.identity.own_code} if loaded.identity and loaded.identity.own_code else {}),
             **({"warnings": "\n".join(loaded.warnings)} if loaded.warnings else {}),
+            **({"sentence_pooling": self.pipeline.pooling} if self.pipeline.modules else {}),
             "architecture": type(self.model).__name__,
             "layers": self.n_layers - 1,
             "width": self.dim,
@@ -209,7 +221,11 @@ class TransformerEncoder(Encoder):
 
     def sentence_encoder(self) -> TransformerSentences:
         """The same model, giving sentence vectors: one unit a pooling."""
-        return TransformerSentences(self)
+        return self._sentences
+
+    @cached_property
+    def _sentences(self) -> TransformerSentences:
+        return (LibrarySentences if self.pipeline.needs_library else TransformerSentences)(self)
 
     def encode(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:
         """One result per sentence, in order; sentences of equal length go through the model together, unpadded."""
@@ -371,131 +387,6 @@ class TransformerEncoder(Encoder):
             parts.append([layer.index_select(0, rows) for layer in self.hidden_states(ids[i : i + several])])
         layers = [torch.cat(layer) for layer in zip(*parts, strict=True)]  # in the order of pieces, as `chosen` ascends
         return self._pool(layers, pieces.at - before, pieces.counts)
-
-
-class TransformerSentences(Encoder):
-    """View of a transformer whose units are poolings of the whole sentence instead of its words.
-
-    `mean` over all pieces, special tokens included (as sentence-transformers does), but without what `model.prefix`
-    added; `mean_text` without special tokens; `cls`, the first piece: only where it is a special token or the model
-    reads both ways; `last`, the last piece; `pooler`, the model's own pooled output: only where the checkpoint has its
-    weights, and meant for the last layer only (zeros in the others). A sentence without pieces to pool has no such
-    unit.
-
-    A sentence that is too long is cut, its closing special tokens kept, as sentence-transformers does; the limit is
-    the model's window, or the checkpoint's own `max_seq_length` where that is shorter. With `long=refuse` it is an
-    EncodingError. Pooling is done in float64 (float32 on mps), whatever the model computes in; vectors are float32.
-    """
-
-    def __init__(self, base: TransformerEncoder) -> None:
-        self.base, self.n_layers, self.layers, self.dim = base, base.n_layers, base.layers, base.dim
-        (sample,) = base._read([Sentence.of(["a"])])
-        self.poolings = ("mean", "mean_text")
-        prefix = base._read.prefix
-        is_added = prefix.begin == 0 < prefix.end  # the first piece is what model.prefix added, and no part of a vector
-        if not is_added and (sample.n_before or not base.causal):
-            self.poolings += ("cls",)
-        self.poolings += ("last",)
-        if base.has_pooler:
-            with torch.inference_mode():
-                base.hidden_states(sample.ids[None])
-            if base._pooled is not None and base._pooled.shape == (1, self.dim):
-                self.poolings += ("pooler",)
-        self.limit = _limit(base)
-        self._type = torch.float32 if base._device.type == "mps" else torch.float64
-        self._waiting = PieceCache(self._read)
-        self.name = f"{base.name} sentences={','.join(self.poolings)} longest={self.limit}"
-        self.details = {
-            **base.details,
-            "pooling": "sentences",
-            "poolings": ",".join(self.poolings),
-            "long": "refuse" if base.options.long == "refuse" else "truncate",
-            "window": self.limit or 0,
-        }
-
-    def lengths(self, sentences: Sequence[Sentence]) -> list[int]:
-        """Pieces of each sentence after cutting, special ones included; `encode` won't read these sentences again."""
-        return [len(pieces.ids) for pieces in self._waiting.peek(sentences)]
-
-    def count_unknown(self, sentences: Sequence[Sentence]) -> tuple[int, int]:
-        """How many pieces of what is read are unknown to the tokenizer, and how many pieces there are."""
-        return self.base._read.count_unknown(self._waiting.peek(sentences))
-
-    def _read(self, sentences: Sequence[Sentence]) -> list[Pieces]:
-        read = self.base._read(sentences)
-        long = [i for i, p in enumerate(read) if self.limit is not None and len(p.ids) > self.limit]
-        if long and self.base.options.long == "refuse":
-            raise EncodingError(
-                f"the sentence {sentences[long[0]].text[:60]!r}... has {len(read[long[0]].ids):,} pieces, but "
-                f"{self.base.checkpoint.source} takes {self.limit}; long=window cuts it there, or split or drop it"
-            )
-        for i in long:
-            read[i] = self._cut(read[i])
-        if long:
-            log.warning(
-                f"{len(long):,} of {len(sentences):,} sentences have more than {self.limit} pieces: their sentence "
-                f"vectors are of what fits (sentence.pooling=mean_words reads all of a sentence)"
-            )
-        return read
-
-    def _cut(self, pieces: Pieces) -> Pieces:
-        assert self.limit is not None
-        end = len(pieces.ids) - pieces.n_after
-        ids = np.concatenate([pieces.ids[: self.limit - pieces.n_after], pieces.ids[end:]])
-        return Pieces(ids, pieces.units, pieces.at, pieces.counts, pieces.n_before, pieces.n_after)
-
-    def encode(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:
-        """One `EncodedSentence` per sentence, in order, its units the poolings; no padding enters the model."""
-        read = self._waiting.take(batch)
-        groups: dict[tuple[int, int, int], list[int]] = {}
-        for i, pieces in enumerate(read):
-            groups.setdefault((len(pieces.ids), pieces.n_before, pieces.n_after), []).append(i)
-        empty = EncodedSentence((), np.empty((len(self.layer_numbers), 0, self.dim), np.float32))
-        done = [empty] * len(batch)
-        with torch.inference_mode():
-            for (length, before, after), members in groups.items():
-                if length <= self.base._read.prefix.end - self.base._read.prefix.begin:
-                    continue
-                units = tuple(u for u in self.poolings if u != "mean_text" or before + after < length)
-                ids = np.stack([read[i].ids for i in members])
-                pooled = self._pool(self.base.hidden_states(ids), len(members), before, length - after, units)
-                for k, i in enumerate(members):
-                    done[i] = EncodedSentence(units, pooled[:, k * len(units) : (k + 1) * len(units)])
-        yield from done
-
-    def _pool(
-        self, layers: Sequence[torch.Tensor], n: int, first: int, end: int, units: Sequence[str]
-    ) -> np.ndarray:  # (n_layers, n * len(units), dim)
-        out = torch.zeros((len(layers), n, len(units), self.dim), dtype=torch.float32, device=self.base._device)
-        prefix = self.base._read.prefix
-        for number, layer, rows in zip(self.layer_numbers, layers, out, strict=True):
-            pieces = layer.view(n, -1, self.dim).to(self._type)
-            for k, unit in enumerate(units):
-                if unit == "mean":
-                    parts = [pieces[:, : prefix.begin], pieces[:, prefix.end :]]
-                    rows[:, k] = (torch.cat(parts, dim=1) if prefix.begin < prefix.end else pieces).mean(1)
-                elif unit == "mean_text":
-                    rows[:, k] = pieces[:, first:end].mean(1)
-                elif unit == "cls":
-                    rows[:, k] = pieces[:, 0]
-                elif unit == "last":
-                    rows[:, k] = pieces[:, -1]
-                elif number == self.n_layers - 1:
-                    assert self.base._pooled is not None
-                    rows[:, k] = self.base._pooled
-        return out.reshape(len(layers), n * len(units), self.dim).cpu().numpy()
-
-
-def _limit(base: TransformerEncoder) -> int | None:
-    """Pieces of a sentence that are read, special ones included; None without a limit."""
-    own = base.checkpoint.sentence_settings.get("max_seq_length")
-    if own is not None and (type(own) is not int or own <= base._read.n_special):
-        raise ModelError(
-            f"{base.checkpoint.source} says max_seq_length={own!r} for sentence-transformers; expected a number of "
-            "pieces, such as 256, or null"
-        )
-    limits = [size for size in (own, base.window) if isinstance(size, int)]
-    return min(limits, default=None)
 
 
 def transformer_tables(

@@ -21,6 +21,7 @@ from ctxexp.models.transformer.encoder import TransformerEncoder
 from ctxexp.models.transformer.forward import model_call, window_size
 from ctxexp.models.transformer.identity import Identity, state_hash
 from ctxexp.models.transformer.loading import check_parts, loaded_model, tokenizer_folder
+from ctxexp.models.transformer.pipeline import Pipeline
 from ctxexp.models.transformer.unused import report_unused
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ def from_memory(
         replace(options, dtype=dtype),
         loaded._replace(identity=identity, warnings=tuple(warnings)),
         title=title,
+        pipeline=Pipeline.of_model(model),
     )
 
 

@@ -383,7 +383,7 @@ def _without_adapter(folder: Path) -> Iterator[str]:
         yield base
 
 
-LIBRARIES = ("transformers", "peft", "accelerate", "safetensors", "tokenizers", "gguf")
+LIBRARIES = ("sentence_transformers", "transformers", "peft", "accelerate", "safetensors", "tokenizers", "gguf")
 CHECKED = re.compile(
     r"LOAD REPORT|newly initialized|were not used when"  # `unused_weights` accounts for each weight
     r"|is deprecated|generation|Unauthenticated"  # names of arguments; what writes text; the hub's limits

@@ -17,6 +17,7 @@ from ctxexp.errors import ModelError, short
 from ctxexp.files.job_folder import read_json
 from ctxexp.models.transformer.checkpoint import ADAPTER, Checkpoint, weight_files
 from ctxexp.models.transformer.ledger import is_listed, ledger
+from ctxexp.models.transformer.pipeline import Pipeline
 
 if TYPE_CHECKING:
     import torch
@@ -80,6 +81,10 @@ def unused_files(checkpoint: Checkpoint, *, used: str = "") -> Leftovers:
     file = folder / "tokenizer_config.json"
     keys = [key for key in read_json(file) if not is_listed(key, "tokenizer")]
     doubts += [f"{_names(keys)} of the keys of tokenizer_config.json, which no tokenizer is known to read"] * bool(keys)
+    pipeline = Pipeline.of_folder(checkpoint)
+    beyond = [f"its default prompt {pipeline.prompt!r}"] * bool(pipeline.prompt)
+    beyond += [f"its modules {', '.join(pipeline.modules[1:])}"] * pipeline.needs_library
+    doubts += [f"{' and '.join(beyond)}, for words: sentences' vectors go through them"] * bool(beyond)
     return Leftovers(losses, doubts)
 
 

@@ -133,6 +133,57 @@ def test_planted_changes_are_found_and_named(original: Original) -> None:
         assert cause in outcome.sentence, (name, outcome.sentence)
 
 
+def planted_pipelines(network: Path) -> dict[str, tuple[Any, str]]:
+    """A pipeline under "", which is unchanged, and changed ones, each with a part of what is to be said of it."""
+    from tests.pipelines import PROMPT, dense, modules, pipeline
+
+    def made(behind: Any = (), **changes: Any) -> Any:
+        behind = behind or (dense(), modules.Normalize())
+        return pipeline(network, *behind, **({"max_seq_length": 30} | PROMPT | changes))
+
+    one_weight, redrawn = dense(), made()
+    with torch.no_grad():
+        one_weight.linear.weight[3, 5] += 0.05
+        next(iter(redrawn[0].parameters()))[7:9] *= 1.1
+    norm, order = modules.Normalize(), (modules.Normalize(), dense())
+    other = {"prompts": {"query": "the river: "}, "default_prompt_name": "query"}
+    return {
+        "": (made(), "same: no layer moved"),
+        "projection": (made([dense(seed=1), norm]), "2_Dense.linear.weight"),
+        "one weight": (made([one_weight, norm]), "1 of 41 tensors changed (2_Dense.linear.weight)"),
+        "activation": (made([dense(activation_function=torch.nn.Identity()), norm]), "2_Dense activation"),
+        "bias": (made([dense(bias=False), norm]), "2_Dense bias True -> -"),
+        "prompt": (made(**other), "sentence prompt 'the bank: ' -> 'the river: '"),
+        "no prompt": (made(default_prompt_name=None), "sentence prompt 'the bank: ' -> ''"),
+        "a prompt more": (made(prompts=PROMPT["prompts"] | {"fact": "x"}), "sentence prompt fact - -> 'x'"),  # type: ignore[operator]
+        "cls": (made(mode="cls"), "sentence mode mean -> cls"),
+        "max": (made(mode="max"), "sentence mode mean -> max"),
+        "last": (made(mode="lasttoken"), "sentence mode mean -> last"),
+        "not normalised": (made([dense()]), "Dense, Normalize -> Transformer, Pooling, Dense"),
+        "order": (made(order), "Transformer, Pooling, Dense, Normalize -> Transformer, Pooling, Normalize, Dense"),
+        "fewer columns": (made(truncate_dim=6), "sentence width 8 -> 6"),
+        "narrower": (made([dense(7), norm]), "sentence width 8 -> 7"),
+        "shorter": (made(max_seq_length=20), "sentence window 30 -> 20"),
+        "prompt not pooled": (made(include_prompt=False), "sentence include_prompt True -> False"),
+        "lower-cased": (made(do_lower_case=True), "lower-cased False -> True"),
+        "network": (redrawn, "embeddings.word_embeddings.weight"),
+    }  # fmt: skip
+
+
+def test_changes_of_a_pipeline_are_named(tmp_path: Path) -> None:
+    pytest.importorskip("sentence_transformers", reason="the library sentence-transformers is not installed")
+    from tests.pipelines import saved
+    from tests.tiny_models import encoder, make
+
+    every, reference = planted_pipelines(make("bert", tmp_path / "bert")), None
+    for name, (model, cause) in every.items():
+        made = encoder(saved(model, tmp_path / f"model {name}"))
+        reference = reference or pin(made, reruns=(Rerun(1),))
+        outcome = check(reference, made, batch=7)
+        assert outcome.verdict == ("moved" if name else "same"), name
+        assert cause in outcome.sentence, (name, outcome.sentence)
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("model", ["bert", "gpt2", "elmo"])
 def test_reruns_raise_no_alarm(model: str) -> None:
@@ -160,13 +211,13 @@ def test_projections_are_as_long_as_vectors_and_the_same_everywhere() -> None:
     assert np.sign(directions(3, 4, 0)).astype(int).tolist() == [[1, -1, -1, 1], [1, 1, -1, -1], [1, -1, 1, -1]]
     rng = np.random.default_rng(0)
     x = rng.normal(size=(1, 50, 30)) * rng.uniform(0, 3, size=30)
-    lengths = np.mean([np.square(sketch(x, 4, seed).projections).sum(axis=2) for seed in range(400)], axis=0)
+    lengths = np.mean([np.square(sketch([x], 4, seed).projections).sum(axis=2) for seed in range(400)], axis=0)
     assert lengths == pytest.approx(np.square(x).sum(axis=2), rel=0.2)
-    one = sketch(x, 4, 0)
+    one = sketch([x], 4, 0)
     assert one.lengths[0] == pytest.approx(np.linalg.norm(x[0], axis=1))
     pair = x[0, 49] @ x[0, 0] / np.linalg.norm(x[0, 49]) / np.linalg.norm(x[0, 0])
     assert one.cosines[0, 49] == pytest.approx(pair, abs=1e-6)
-    moved = row_moves(one, sketch(1.1 * x, 4, 0))
+    moved = row_moves(one, sketch([1.1 * x], 4, 0))
     assert moved == pytest.approx(np.linalg.norm(0.1 * x[0] @ directions(30, 4, 0), axis=1) / one.lengths, rel=1e-4)
     assert root_mean_square(np.array([[3.0, 4.0]])) == pytest.approx([12.5**0.5])
     zero = Sketch(np.zeros((1, 1, 2)), np.zeros((1, 1)), np.zeros((1, 1)))

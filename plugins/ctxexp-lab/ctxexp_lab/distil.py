@@ -145,24 +145,15 @@ def timed(function: Callable[[], np.ndarray]) -> tuple[np.ndarray, float]:
     return result, time.perf_counter() - start
 
 
-def mean_vectors(network: Any, tokenizer: Any, texts: Sequence[str], longest: int) -> np.ndarray:
-    """(n, d) float32 the mean over each text's pieces, special ones included, of the network's last layer."""
-    import torch
-
-    parts: list[tuple[np.ndarray, np.ndarray]] = []
-    order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
+def model_vectors(view: Encoder, sentences: Sequence[Sentence]) -> np.ndarray:
+    """(n, d) float32 the sentences' vectors in the last layer, in the model's own way; NaN for one without."""
+    result = np.full((len(sentences), view.dim), np.nan, np.float32)
+    order = sorted(range(len(sentences)), key=lambda i: len(sentences[i].text))
     for start in range(0, len(order), ROWS):
         some = order[start : start + ROWS]
-        read = tokenizer(
-            [texts[i] for i in some], padding=True, truncation=True, max_length=longest, return_tensors="pt"
-        )
-        with torch.inference_mode():
-            hidden = network(input_ids=read["input_ids"], attention_mask=read["attention_mask"]).last_hidden_state
-        mask = read["attention_mask"][:, :, None].float()
-        parts.append((np.array(some), ((hidden * mask).sum(1) / mask.sum(1)).numpy()))
-    result = np.empty((len(texts), parts[0][1].shape[1]), np.float32)
-    for at, vectors in parts:
-        result[at] = vectors
+        for i, one in zip(some, view.encode([sentences[i] for i in some]), strict=True):
+            if view.poolings[0] in one.units:
+                result[i] = one.layers[-1, one.units.index(view.poolings[0])]
     return result
 
 
@@ -228,9 +219,9 @@ def measure(encoder: Encoder, corpus: Corpus, *, replicates: int, seed: int, out
     n_words = sum(map(len, sentences))
     pairs = np.array([(pair.first, pair.second) for pair in corpus.pairs])
     gold = np.array([pair.gold for pair in corpus.pairs])
-    own, seconds = timed(
-        lambda: mean_vectors(network.model, network.tokenizer, [s.text for s in sentences], network.longest)
-    )
+    view = encoder.sentence_encoder()
+    assert view is not None  # a transformer's
+    own, seconds = timed(lambda: model_vectors(view, sentences))
     rows = {"the model": (pair_cosines(own, pairs), network.bytes, n_words / seconds)}
     parts = parts_of_pairs(sentences, pairs, np.random.default_rng(seed))
     for way in WAYS:
@@ -369,7 +360,7 @@ def table(measured: Sequence[DistilledScore], corpus: Corpus) -> Table:
     ]
     columns = ["sentence vectors of", "MB", "words a second", "Spearman × 100 [95%]", "of the model's", "pairs covered"]
     notes = [
-        f"{corpus.name}, {len(corpus.pairs):,} pairs: a sentence is the mean of its pieces' (or words') vectors",
+        f"{corpus.name}, {len(corpus.pairs):,} pairs; by a table a sentence is its pieces' (words') mean",
         f"mean and first_pc are made of other sentences than those that are scored: {PARTS - 1} parts of {PARTS}",
         "words a second: one run, on this machine as it was; with the tokenizer, which mean and first_pc don't need",
         "intervals: the same resamples of the pairs in all rows",

@@ -14,7 +14,6 @@ from ctxexp.errors import ConfigError
 from ctxexp_compare.floors.fit import fit_rows
 from ctxexp_compare.floors.floor import Floor
 from ctxexp_compare.floors.sample import PAIRS, collect, sampled
-from ctxexp_compare.pins.facts import sentence_pooling
 from ctxexp_compare.space import Texts
 
 SENTENCES = 1500
@@ -103,8 +102,5 @@ def registers(words: str, *, lower: bool = False) -> dict[str, list[Sentence]]:
 
 def _poolings(encoder: Encoder) -> list[str]:
     """The encoder's poolings, its own way first."""
-    pooled = encoder.sentence_encoder()
-    if pooled is None:
-        return []
-    own = sentence_pooling(encoder, pooled)
-    return [own, *(name for name in pooled.poolings if name != own and name not in SKIPPED)]
+    view = encoder.sentence_encoder()
+    return [name for name in (view.poolings if view is not None else ()) if name not in SKIPPED]

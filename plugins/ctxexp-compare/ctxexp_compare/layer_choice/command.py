@@ -57,7 +57,7 @@ def layer(
     transforms: by comma, such as none,whitening: chosen together with the layer
     over: what intervals draw anew: tasks (for a task like these; eight or more) or the items of these very tasks
     families: of tasks, drawn anew as one; auto: scores='s column, else by name, else by correlation; none: each alone
-    pooling: of sentences, as sentence.pooling=; empty: mean, else mean_words
+    pooling: of sentences, as sentence.pooling=; empty: the model's own, mean where no file names one
     twin: auto: the same network with weights drawn anew; none; with scores=, its name in that file
     scores: a table of scores by layer, in place of tasks: columns model, task, layer, score and, if you like, family
     data: the folder of the tasks' data, or one with a folder for each of sts, wic and semcor; null: downloaded

@@ -59,6 +59,7 @@ class LayerEncoder:
             numbers = ", ".join(map(str, self.encoder.layer_numbers))
             raise ModelError(f"layer={layer}: {model} has layers {numbers}")
         self._view = experiment.sentence_view
+        self._width = (self._view or self.encoder).dim
         self._calibration = experiment.calibration
         self._tokenize, self._words = tokenizer("english"), experiment.words
         self.fit_rows: np.ndarray | None = _fit_rows
@@ -68,13 +69,13 @@ class LayerEncoder:
                 if len(fit_on) < 2:
                     raise DataError(f"transform={transform} is fitted on texts: give two or more with fit_on=")
                 self.fit_rows = np.concatenate(list(self._rows(fit_on)))
-            rows = np.zeros((1, self.encoder.dim), np.float32) if self.fit_rows is None else self.fit_rows
+            rows = np.zeros((1, self._width), np.float32) if self.fit_rows is None else self.fit_rows
             self._fitted = self._calibration.fit(rows, f"layer {layer}")
 
     @property
     def dim(self) -> int:
         """The number of columns of its vectors."""
-        return self.encoder.dim if self._fitted is None else self._calibration.width(self.encoder.dim)
+        return self._width if self._fitted is None else self._calibration.width(self._width)
 
     def encode(self, inputs: str | Iterable[Any], **options: Any) -> np.ndarray:
         """The vectors of texts.
@@ -92,7 +93,7 @@ class LayerEncoder:
         """
         texts = [inputs] if isinstance(inputs, str) else list(_texts(inputs))
         rows = [*self._rows(texts)]
-        x = np.concatenate(rows) if rows else np.empty((0, self.encoder.dim), np.float32)
+        x = np.concatenate(rows) if rows else np.empty((0, self._width), np.float32)
         if self._fitted is not None:
             x = np.ascontiguousarray(self._calibration.apply(self._fitted, x, f"layer {self.layer}"))
         if options.get("normalize_embeddings"):

@@ -144,11 +144,9 @@ def load_model(model: str, options: Sequence[str], *, twin: bool, seed: int = 0)
 
 
 def sentence_pooling(encoder: Encoder, pooling: str) -> str:
-    """The pooling of sentences: the one that is asked for, else `mean` where the model has it, else `mean_words`."""
-    if pooling:
-        return pooling
-    view = encoder.sentence_encoder()
-    return "mean" if view is not None and "mean" in view.poolings else "mean_words"
+    """The pooling of sentences: the one that is asked for, else the model's own, else `mean_words`."""
+    view = None if pooling else encoder.sentence_encoder()
+    return view.poolings[0] if view is not None else pooling or "mean_words"
 
 
 def measured_table(
@@ -170,7 +168,7 @@ def measured_table(
         tasks: Names of tasks.
         data: The folder of the data, or one with a folder for each data set.
         transforms: Names of transforms; `none` is always among them. Each is fitted on the task's own text.
-        pooling: Of sentences; empty: `mean` where the model has it.
+        pooling: Of sentences; empty: the model's own, `mean` where its files name none.
         options: Further arguments of every run.
         seed: Of resamples.
         bootstrap: Resamples of each task's items.

@@ -70,7 +70,7 @@ def _by_rows(moves: Moves) -> str:
         what = "sentence vectors" if not has_moved[word].any() else "vectors"
         return f"{what} of texts of more than {cut} pieces alone: a shorter window or limit"
     if not has_moved[word].any():
-        return "sentence vectors alone: another pooling of sentences"
+        return "sentence vectors alone: another prompt, pooling, or module behind it"
     several, single = word & (rows.n_pieces > 1) & usable, word & (rows.n_pieces == 1) & usable
     if several.any() and single.any() and has_moved[several].mean() > 0.5 and not has_moved[single].any():
         return "words of several pieces alone: another pooling of pieces"
@@ -140,10 +140,9 @@ def _by_layers(moves: Moves) -> str:
     return f"from block {first} on" if first - below == 1 else f"from a block between {below + 1} and {first} on"
 
 
-def usable_rows(rows: PinRows, changed: Sequence[int], now: np.ndarray) -> np.ndarray:
-    """(n,) bool: rows that can be compared: they are there now, and their sentences have the pieces that they had; all
-    that are there where that leaves none."""
-    there = np.isfinite(now).all(axis=(0, 2))
+def usable_rows(rows: PinRows, changed: Sequence[int], there: np.ndarray) -> np.ndarray:
+    """(n,) bool: rows that can be compared: they are `there` (n,) now, and their sentences have the pieces that they
+    had; all that are there where that leaves none."""
     same: np.ndarray = there & ~np.isin(rows.sentence, changed)
     return same if same.any() else there
 
@@ -223,17 +222,19 @@ def check(pin: Pin, encoder: Encoder, *, batch: int = BATCH) -> PinCheck:
     _require_comparable(pin, encoder)
     view = encoder.sentence_encoder()
     pooled = view if pin.pooling else None
-    text = EncodedText(encoder, pooled, pin.sentences, facts.sentence_pooling(encoder, pooled), batch=batch)
+    text = EncodedText(encoder, pooled, pin.sentences, batch=batch)
     tokens = tokenizer_digest(encoder, pin.sentences, text.words)
     vectors = text.vectors(pin.rows)
     kept = [encoder.layer_numbers.index(number) for number in pin.layers]
-    usable = usable_rows(pin.rows, pin.tokenizer.changed_sentences(tokens), vectors)
-    now = sketch(np.nan_to_num(vectors[kept]), pin.sketch.n_columns, pin.seed)
+    there = np.concatenate([np.isfinite(one).all(axis=(0, 2)) for one in vectors])
+    changed = pin.tokenizer.changed_sentences(tokens)
+    usable = usable_rows(pin.rows, changed, there)
+    now = sketch([np.nan_to_num(one[kept]) for one in vectors], pin.sketch.n_columns, pin.seed)
     noise = pin.noise[encoder.dtype]
     moves = Moves(pin, now, row_moves(pin.sketch, now), usable, tolerance(noise, encoder.dtype))
     settings = facts.differences(pin.settings, facts.settings(encoder, view))
     changes = pin.tokenizer.changes(tokens)
-    if not np.isfinite(vectors[:, ~np.isin(pin.rows.sentence, pin.tokenizer.changed_sentences(tokens))]).all():
+    if not there[~np.isin(pin.rows.sentence, changed)].all():
         settings.append("some vectors are missing")
     weights, cause, hidden = weight_changes(pin.weights[encoder.dtype], pin.precision, encoder), "", ""
     if len(moves.moved):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -53,31 +53,35 @@ def _encoded(encoder: Encoder, sentences: Sequence[Sentence], numbers: Sequence[
 
 
 class EncodedText:
-    """A text as an encoder gives it: its words' vectors, and those of its sentences by `pooling` where it has any.
+    """A text as an encoder gives it: its words' vectors, and those of its sentences in the model's own way.
 
     `view` is the encoder's own of sentences; None: sentences get no vectors.
     """
 
     def __init__(
-        self, encoder: Encoder, view: Encoder | None, sentences: Sequence[Sentence], pooling: str, *, batch: int = BATCH
+        self, encoder: Encoder, view: Encoder | None, sentences: Sequence[Sentence], *, batch: int = BATCH
     ) -> None:
         self.words, given = encode(encoder, view, sentences, batch=batch)
-        self.pooled = {
-            i: one.layers[:, one.units.index(pooling)] for i, one in enumerate(given) if pooling in one.units
-        }
+        own = view.poolings[0] if view is not None else ""
+        self.pooled = {i: one.layers[:, [one.units.index(own)]] for i, one in enumerate(given) if own in one.units}
 
-    def vectors(self, rows: PinRows) -> np.ndarray:
-        """(layers, n, dim) of the rows; NaN where it has no such unit."""
-        layers, dim = self.words[0].layers.shape[0], self.words[0].layers.shape[2]
-        vectors = np.full((layers, len(rows), dim), np.nan, np.float32)
-        for i, (sentence, unit, whole) in enumerate(
-            zip(rows.sentence.tolist(), rows.unit.tolist(), rows.is_sentence.tolist(), strict=True)
-        ):
-            if whole and sentence in self.pooled:
-                vectors[:, i] = self.pooled[sentence]
-            elif not whole and unit < len(self.words[sentence].units):
-                vectors[:, i] = self.words[sentence].layers[:, unit]
-        return vectors
+    def vectors(self, rows: PinRows) -> tuple[np.ndarray, np.ndarray]:
+        """(layers, n, dim) of the rows of words, and of those of sentences; NaN where it has no such unit."""
+        words = [one.layers for one in self.words]
+        return (
+            _rows(dict(enumerate(words)), rows.sentence[~rows.is_sentence], rows.unit[~rows.is_sentence]),
+            _rows(self.pooled or {0: words[0]}, rows.sentence[rows.is_sentence], rows.unit[rows.is_sentence]),
+        )
+
+
+def _rows(layers: Mapping[int, np.ndarray], sentences: np.ndarray, units: np.ndarray) -> np.ndarray:
+    """(layers, n, dim) of the units of sentences, whose vectors are (layers, units, dim)."""
+    n_layers, _, dim = next(iter(layers.values())).shape
+    vectors = np.full((n_layers, len(sentences), dim), np.nan, np.float32)
+    for i, (sentence, unit) in enumerate(zip(sentences.tolist(), units.tolist(), strict=True)):
+        if sentence in layers and unit < layers[sentence].shape[1]:
+            vectors[:, i] = layers[sentence][:, unit]
+    return vectors
 
 
 def spare_processor() -> None:

@@ -21,7 +21,7 @@ from ctxexp import EncodedSentence, Encoder, Sentence
 Fact = str | int | float | bool
 SETTINGS = ("pooling", "prefix", "start", "final_norm", "window", "causal", "architecture", "state")
 LIBRARIES = ("ctxexp", "numpy", "torch", "transformers", "tokenizers")
-MODES = {"cls_token": "cls", "mean_tokens": "mean", "lasttoken": "last"}  # of sentence-transformers, by our names
+OF_VIEW = ("window", "width")  # what both have, and may differ
 TOKENIZER_FILE = re.compile(r"token|vocab|merges|sentencepiece|spiece|tiktoken|\.(model|spm|bpe|codes)$")
 TEXT_NEUTRAL = ("version", "truncation", "padding", "decoder")  # parts of tokenizer.json that decide no piece
 BLOCK = re.compile(r"^(.*?\.)?(\d+)\.(.+)$")  # of a tensor's name: before the block's number, number, rest
@@ -35,7 +35,8 @@ def settings(encoder: Encoder, view: Encoder | None) -> dict[str, Fact]:
     """The settings of an encoder, and of its view of sentences."""
     facts: dict[str, Fact] = {key: encoder.details[key] for key in SETTINGS if key in encoder.details}
     if view is not None:
-        facts |= {"sentence limit": view.details.get("window", 0), "sentence pooling": declared_pooling(encoder)}
+        own = {key for key in view.details if key in OF_VIEW or key not in encoder.details}
+        facts |= {f"sentence {key}": view.details[key] for key in sorted(own)}
     return facts
 
 
@@ -48,38 +49,6 @@ def environment(encoder: Encoder) -> dict[str, Fact]:
         except PackageNotFoundError:
             continue
     return {**facts, "machine": f"{platform.system()} {platform.machine()}"}
-
-
-def sentence_pooling(encoder: Encoder, view: Encoder | None) -> str:
-    """The pooling of the sentence vectors that are pinned: the declared one where the encoder's view of sentences has
-    it; empty without a view."""
-    if view is None:
-        return ""
-    declared = declared_pooling(encoder)
-    return declared if declared in view.poolings else view.poolings[0]
-
-
-def declared_pooling(encoder: Encoder) -> str:
-    """The pooling that the checkpoint's files name for sentence vectors, in sentence-transformers' format; `mean` where
-    they name none."""
-    folder = getattr(getattr(encoder, "checkpoint", None), "folder", None)
-    if not isinstance(folder, Path) or folder == Path() or not folder.is_dir():
-        return "mean"
-    for place in (folder, folder.parent):  # the transformer may lie in a folder of its own
-        for file in sorted(place.glob("*_Pooling/config.json")):
-            try:
-                config = json.loads(file.read_text(encoding="utf-8"))
-            except (OSError, ValueError):
-                continue
-            return _mode(config) if isinstance(config, Mapping) else "mean"
-    return "mean"
-
-
-def _mode(config: Mapping[str, object]) -> str:
-    if isinstance(named := config.get("pooling_mode"), str):
-        return {"lasttoken": "last"}.get(named, named)
-    modes = [key.removeprefix("pooling_mode_") for key, on in config.items() if key.startswith("pooling_mode_") and on]
-    return "+".join(MODES.get(mode, mode) for mode in modes) or "mean"
 
 
 def differences(then: Mapping[str, Fact], now: Mapping[str, Fact]) -> list[str]:
@@ -150,14 +119,14 @@ def _digest(value: object) -> str:
 def weight_digests(encoder: Encoder) -> dict[str, str]:
     """A digest of each tensor of the encoder's model, by name; of a file of word vectors that of its content; empty for
     an encoder that shows neither. A pooler without weights of its own is drawn anew at each loading, and left out."""
-    model = network(encoder)
-    if model is None:
+    state = weights(encoder)
+    if not state:
         content = encoder.details.get("content_hash")
         return {"the file's content": str(content)} if content else {}
     import torch
 
     digests = {}
-    for name, entry in sorted(model.state_dict().items()):
+    for name, entry in sorted(state.items()):
         if name.startswith("pooler.") and not getattr(encoder, "has_pooler", True):
             continue
         digest = hashlib.blake2b(digest_size=6)
@@ -171,10 +140,16 @@ def weight_digests(encoder: Encoder) -> dict[str, str]:
     return digests
 
 
-def network(encoder: Encoder) -> Any:
-    """The encoder's torch module: a transformer's `model`, ELMo's `network`; None without one."""
-    parts = (getattr(encoder, name, None) for name in ("model", "network"))
-    return next((part for part in parts if hasattr(part, "state_dict")), None)
+def networks(encoder: Encoder) -> list[Any]:
+    """The encoder's torch modules: a transformer's `model` and those `behind` it, ELMo's `network`; empty without."""
+    parts = (getattr(encoder, "model", None), getattr(encoder, "network", None))
+    behind = getattr(encoder.sentence_encoder(), "behind", None)
+    return [part for part in (*parts, behind) if hasattr(part, "state_dict")]
+
+
+def weights(encoder: Encoder) -> dict[str, Any]:
+    """Their tensors by name."""
+    return {name: entry for part in networks(encoder) for name, entry in part.state_dict().items()}
 
 
 def weight_changes(then: Mapping[str, str], precision: str, encoder: Encoder) -> str:
@@ -227,12 +202,11 @@ def _moved_blocks(then: Mapping[str, str], now: Mapping[str, str], changed: Sequ
 
 def weight_precision(encoder: Encoder, names: Iterable[str]) -> str:
     """The type that the values of these matrices are rounded to, beyond their own; empty where they don't show one."""
-    model = network(encoder)
-    if model is None:
+    state = weights(encoder)
+    if not state:
         return ""
-    if any("quantized" in type(module).__module__ for module in model.modules()):
+    if any("quantized" in type(module).__module__ for part in networks(encoder) for module in part.modules()):
         return QUANTISED
-    state = model.state_dict()
     tensors = [state[name] for name in names]
     matrices = [
         one[:ROWS].detach().float().cpu().numpy() for one in tensors if one.ndim == 2 and one.is_floating_point()

@@ -98,13 +98,12 @@ def pin(
     else:
         sentences = _sentences(experiment if text is None else Experiment(configured(name or model, text, options)))
     view = encoder.sentence_encoder()
-    pooling = facts.sentence_pooling(encoder, view)
-    reference = EncodedText(encoder, view, sentences, pooling)
+    reference = EncodedText(encoder, view, sentences)
     rows = choose_rows(_pieces(encoder, sentences, reference), list(reference.pooled), occurrences)
     layers = evenly_spaced(encoder.layer_numbers, most_layers(len(rows)))
     kept = [encoder.layer_numbers.index(number) for number in layers]
     k = column_count(len(layers), len(rows))
-    first = sketch(reference.vectors(rows)[kept], k, seed)
+    first = sketch([one[kept] for one in reference.vectors(rows)], k, seed)
     noise: dict[str, np.ndarray] = {}
     weights: dict[str, dict[str, str]] = {}
     labels: list[str] = []
@@ -116,8 +115,9 @@ def pin(
             moves = [np.zeros(len(layers))]
             for run in (*(() if is_first else (Rerun(),)), *reruns):
                 with threads(run.threads):
-                    again = EncodedText(own, own.sentence_encoder(), sentences, pooling, batch=run.batch)
-                moves.append(root_mean_square(row_moves(first, sketch(again.vectors(rows)[kept], k, seed))))
+                    again = EncodedText(own, own.sentence_encoder(), sentences, batch=run.batch)
+                now = sketch([one[kept] for one in again.vectors(rows)], k, seed)
+                moves.append(root_mean_square(row_moves(first, now)))
                 labels.append(f"{dtype}, {run}")
                 stage.advance(1)
             noise[dtype], weights[dtype] = np.max(moves, axis=0), weight_digests(own)
@@ -129,7 +129,7 @@ def pin(
         dim=encoder.dim,
         layers=tuple(layers),
         seed=seed,
-        pooling=pooling,
+        pooling=view.poolings[0] if view is not None else "",
         sentences=tuple(sentences),
         lengths=tuple(map(int, encoder.lengths(sentences))),
         rows=rows,

@@ -21,7 +21,7 @@ from ctxexp_compare.pins.sketch import Sketch
 from ctxexp_compare.pins.text import PinRows
 
 MAX_BYTES = 200_000
-KIND, FORMAT = "pin", 2  # of the file
+KIND, FORMAT = "pin", 3  # of the file
 NO_ARCHIVE = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, MemoryError)  # of bytes that are none
 PLAIN_KEYS = (
     "title", "model", "n_layers", "dim", "seed", "pooling", "precision", "options", "layers", "lengths", "reruns",

@@ -9,6 +9,7 @@ neighbouring rows, are kept exactly, by which a rotation is told from others.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ EXTRA = 2  # numbers of a row besides its projections
 
 class Sketch(NamedTuple):
     """A model's rows, in float32: `projections` (layers, n, k), `lengths` (layers, n), and `cosines` (layers, n) of
-    each row and the next, of the last and the first."""
+    each row and the next of its kind (words, sentences), of the last and the first."""
 
     projections: np.ndarray
     lengths: np.ndarray
@@ -49,8 +50,13 @@ def most_layers(n: int) -> int:
     return max(1, int(BYTES // (4 * n * (MIN_COLUMNS + EXTRA))))
 
 
-def sketch(vectors: np.ndarray, k: int, seed: int) -> Sketch:
-    """The sketch of vectors (layers, n, dim)."""
+def sketch(parts: Sequence[np.ndarray], k: int, seed: int) -> Sketch:
+    """The sketch of vectors (layers, n, dim): the rows of each part in turn, which may have other widths."""
+    sketches = [_sketch(part, k, seed) for part in parts if part.shape[1]]
+    return Sketch(*(np.concatenate(one, axis=1) for one in zip(*sketches, strict=True)))
+
+
+def _sketch(vectors: np.ndarray, k: int, seed: int) -> Sketch:
     along = directions(vectors.shape[2], k, seed)
     projections, lengths, cosines = [], [], []
     for layer in vectors:

@@ -1,0 +1,101 @@
+"""Models of sentence-transformers: sentence vectors are those of `SentenceTransformer.encode`, words the network's."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sentence_transformers", reason="the library sentence-transformers is not installed")
+
+from ctxexp import Corpus, Encoder, Pair, Sentence, from_transformers, measure
+from ctxexp.errors import ModelError
+from ctxexp.maths import spearman
+from tests.pipelines import PROMPT, dense, modules, pipeline, saved, st
+from tests.tiny_models import edit, encoder
+
+Folder = Callable[[str], Path]
+pytestmark = pytest.mark.filterwarnings("ignore")  # as above
+TEXTS = ["The quick brown fox", "unbelievable", "Money in the bank", " ".join(12 * ["the dog , ran"]), "a", "x 1"]
+SENTENCES = tuple(Sentence.of(text.split()) for text in TEXTS)
+
+
+def last_layer(made: Encoder) -> np.ndarray:
+    view = made.sentence_encoder()
+    assert view is not None
+    return np.stack([one.layers[-1][one.units.index(view.poolings[0])] for one in view.encode(SENTENCES)])
+
+
+PIPELINES: dict[str, Callable[[Path], Any]] = {
+    "mean": lambda f: pipeline(f),
+    "cls": lambda f: pipeline(f, mode="cls"),
+    "last": lambda f: pipeline(f, mode="lasttoken", max_seq_length=9),
+    "normalized": lambda f: pipeline(f, modules.Normalize()),
+    "prompt": lambda f: pipeline(f, **PROMPT),
+    "prompt left out": lambda f: pipeline(f, include_prompt=False, **PROMPT),
+    "prompt left out, cls": lambda f: pipeline(f, mode="cls", include_prompt=False, **PROMPT),
+    "truncated": lambda f: pipeline(f, modules.Normalize(), truncate_dim=5),
+    "max": lambda f: pipeline(f, mode="max"),
+    "two poolings": lambda f: pipeline(f, dense(of=32), mode=("mean", "max"), include_prompt=False, **PROMPT),
+    "weighted mean": lambda f: pipeline(f, mode="weightedmean"),
+    "dense": lambda f: pipeline(f, dense(), modules.Normalize(), truncate_dim=6, **PROMPT),
+    "normalized before dense": lambda f: pipeline(f, modules.Normalize(), dense(24, bias=False), max_seq_length=12),
+    "lower-cased": lambda f: pipeline(f, do_lower_case=True),
+    "layer norm": lambda f: pipeline(f, modules.LayerNorm(16)),
+}
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+@pytest.mark.parametrize("kind", ["bert", "gpt2", "t5"])
+def test_sentence_vectors_are_those_of_encode(tiny_model: Folder, tmp_path: Path, name: str, kind: str) -> None:
+    network = tiny_model(kind)
+    folder = saved(PIPELINES[name](network), tmp_path / "model")
+    model = st.SentenceTransformer(str(folder), device="cpu")
+    made = encoder(folder)
+    expected = model.encode(TEXTS, batch_size=4, show_progress_bar=False)
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(last_layer(made) / scale, expected / scale, atol=1e-6)
+    own = PIPELINES[name](network)
+    np.testing.assert_allclose(last_layer(from_transformers(own)) / scale, expected / scale, atol=1e-6)
+    short = SENTENCES[4:]  # within any window
+    for a, b in zip(made.encode(short), encoder(network).encode(short), strict=True):
+        np.testing.assert_array_equal(a.layers, b.layers)  # words are the network's
+
+
+def test_pairs_are_scored_by_the_models_own_vectors(tiny_model: Folder, tmp_path: Path) -> None:
+    folder = saved(PIPELINES["dense"](tiny_model("bert")), tmp_path / "model")
+    pairs = [Pair(i, j, float(i * j % 5)) for i in range(6) for j in range(i)]
+    results = measure(
+        encoder(folder), Corpus("t", SENTENCES, pairs=tuple(pairs)), metrics="sts", options=["bootstrap=0"]
+    )
+    assert results.info.pooling.name == "mean"
+    x = st.SentenceTransformer(str(folder), device="cpu").encode(TEXTS, normalize_embeddings=True)
+    expected = spearman(np.array([x[p.first] @ x[p.second] for p in pairs]), np.array([p.gold for p in pairs]))
+    assert results.frame.query("statistic == 'all'").value.iloc[-1] == pytest.approx(100 * expected, abs=1e-3)
+
+
+def test_without_the_library_words_are_measured(
+    tiny_model: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = saved(PIPELINES["dense"](tiny_model("bert")), tmp_path / "model")
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    made = encoder(folder, unused="refuse")
+    assert "its default prompt 'the bank: ' and its modules Pooling, Dense, Normalize, for words" in caplog.text
+    assert len(list(made.encode(SENTENCES))) == len(TEXTS)
+    with pytest.raises(ModelError, match="pip install sentence-transformers"):
+        made.sentence_encoder()
+
+
+def test_modules_that_take_more_than_hidden_states_are_refused(tiny_model: Folder, tmp_path: Path) -> None:
+    """A cut of the text that only the library makes."""
+    folder = saved(PIPELINES["dense"](tiny_model("bert")), tmp_path / "model")
+    edit(folder, "tokenizer_config.json", truncation_side="left")
+    with pytest.raises(ModelError, match=r"SentenceTransformer\.encode gives sentence vectors that differ by"):
+        encoder(folder).sentence_encoder()
+    (folder / "modules.json").write_text("[7]")
+    with pytest.raises(ModelError, match=r"modules\.json, .* can't be read"):
+        encoder(folder)
