@@ -165,7 +165,7 @@ def planted_pipelines(network: Path) -> dict[str, tuple[Any, str]]:
         "narrower": (made([dense(7), norm]), "sentence width 8 -> 7"),
         "shorter": (made(max_seq_length=20), "sentence window 30 -> 20"),
         "prompt not pooled": (made(include_prompt=False), "sentence include_prompt True -> False"),
-        "lower-cased": (made(do_lower_case=True), "lower-cased False -> True"),
+        "lower-cased": (made(do_lower_case=True), "tokenizer changed: 33 of 45"),
         "network": (redrawn, "embeddings.word_embeddings.weight"),
     }  # fmt: skip
 
