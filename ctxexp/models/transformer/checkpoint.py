@@ -201,6 +201,9 @@ TOKENIZER_FILES = (
 )
 _IGNORED = {"generation_config.json", "README.txt", "requirements.txt"}  # these change no vector
 ADAPTER = "adapter_model.safetensors"
+WEIGHTS = (  # the last are of a module of sentence-transformers, such as 2_Dense
+    "model.safetensors", "model-*-of-*.safetensors", "[0-9]_*/model.safetensors",
+)  # fmt: skip
 SUFFIXES = (".json", ".txt", ".model", ".py", ".codes", ".bpe", ".tiktoken", ".spm")
 
 
@@ -251,8 +254,8 @@ def _download(ids: tuple[str, ...], revision: str | None) -> Checkpoint:
             snapshot_download(
                 name,
                 revision=revision,
-                allow_patterns=["model.safetensors", "model-*-of-*.safetensors", ADAPTER, *(f"*{s}" for s in SUFFIXES)],
-                ignore_patterns=["*/*", *_IGNORED],
+                allow_patterns=[*WEIGHTS, ADAPTER, *(f"*{s}" for s in SUFFIXES)],
+                ignore_patterns=["[!0-9]*/*", *_IGNORED],
                 endpoint=constants.ENDPOINT,
             )
         )

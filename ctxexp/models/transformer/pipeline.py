@@ -79,7 +79,9 @@ class Pipeline:
         if "SentenceTransformer" not in [one.__name__ for one in type(model).__mro__]:
             return cls()
         keys = ("prompts", "default_prompt_name", "truncate_dim", "max_seq_length")
-        modules = [(type(one).__name__, one.get_config_dict() if i else {}) for i, one in enumerate(model)]
+        modules = [
+            (type(one).__name__, getattr(one, "get_config_dict", dict)() if i else {}) for i, one in enumerate(model)
+        ]
         return cls._of(modules, {key: getattr(model, key, None) for key in keys}, model)
 
     @classmethod
