@@ -62,7 +62,7 @@ class Pipeline:
                 settings = _json(root / "config_sentence_transformers.json")
                 if settings.get("model_type", "SentenceTransformer") != "SentenceTransformer":
                     continue
-                modules = [
+                modules: list[tuple[str, dict[str, Any]]] = [
                     (one["type"].rpartition(".")[2], _json(root / one["path"] / "config.json")) for one in listing
                 ]
                 return cls._of(modules, settings | checkpoint.sentence_settings, root)
