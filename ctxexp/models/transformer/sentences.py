@@ -178,7 +178,7 @@ class LibrarySentences(TransformerSentences):
 
     def _open(self) -> tuple[tuple[str, ...], str]:
         base, source = self.base, self.pipeline.source
-        model = _library_model(base) if isinstance(source, Path) else source
+        model: Any = _library_model(base) if isinstance(source, Path) else source
         names = [f"{i}_{name}" for i, name in enumerate(self.pipeline.modules)]
         behind = dict(zip(names[1:], copy.deepcopy([*model][1:]), strict=True))
         self.behind = torch.nn.ModuleDict(behind).to(base._device, torch.float32).eval()
