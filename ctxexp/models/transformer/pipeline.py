@@ -62,7 +62,7 @@ class Pipeline:
                 settings = _json(root / "config_sentence_transformers.json")
                 if settings.get("model_type", "SentenceTransformer") != "SentenceTransformer":
                     continue
-                modules: list[tuple[str, dict[str, Any]]] = [
+                modules = [
                     (one["type"].rpartition(".")[2], _json(root / one["path"] / "config.json")) for one in listing
                 ]
                 return cls._of(modules, settings | checkpoint.sentence_settings, root)
@@ -79,7 +79,7 @@ class Pipeline:
         if "SentenceTransformer" not in [one.__name__ for one in type(model).__mro__]:
             return cls()
         keys = ("prompts", "default_prompt_name", "truncate_dim", "max_seq_length")
-        modules = [
+        modules: list[tuple[str, Any]] = [
             (type(one).__name__, getattr(one, "get_config_dict", dict)() if i else {}) for i, one in enumerate(model)
         ]
         return cls._of(modules, {key: getattr(model, key, None) for key in keys}, model)
