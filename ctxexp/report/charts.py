@@ -65,15 +65,13 @@ class Panel:
     y_label: str
     lines: tuple[Line, ...]
     threshold: float | None = None
-    baseline: str = ""  # relative to which baseline of the measure the statistic is computed; empty: the first
     direction: str = ""  # the meaning of high values: "higher = more contextual"
     scale: str = ""  # panels of one scale may share an axis; `LOG`: one in logarithms
 
     @property
     def key(self) -> Key:
         """The curves' key."""
-        own = Key.of(self.measure, self.statistic, self.task)
-        return own._replace(baseline=self.baseline) if self.baseline else own
+        return Key.of(self.measure, self.statistic, self.task)
 
     @property
     def has_chance_at_zero(self) -> bool:
@@ -118,12 +116,6 @@ def sweep_charts(
         panels = [
             sweep_panel(runs, *measure_task, statistic, all_published=all_published) for measure_task in measure_tasks
         ]
-        if statistic == "share_of_room":
-            panels += [
-                sweep_panel(runs, *measure_task, statistic, all_published=False, baseline=baseline)
-                for measure_task in measure_tasks
-                for baseline in wording.other_baselines(every, *measure_task)
-            ]
         panels_with_lines = tuple(panel for panel in panels if panel.lines)
         if panels_with_lines:
             charts.append(
@@ -167,14 +159,13 @@ def sweep_panel(
     statistic: str,
     *,
     all_published: bool,
-    baseline: str = "",
 ) -> Panel:
     """One measure across models. Only lines with a finite value; `statistic` falls back to the measure's own."""
     styles = line_styles(runs)
-    if not baseline:  # one statistic for the panel, even if some runs lack it
-        each = [key.name for _, results in runs if (key := main_key(results, measure, task, wanted=statistic))]
-        statistic = next((name for name in (statistic, *each) if name in each), statistic)
-    key = Key(measure, statistic, task, baseline=baseline) if baseline else Key.of(measure, statistic, task)
+    # one statistic for the panel, even if some runs lack it
+    each = [key.name for _, results in runs if (key := main_key(results, measure, task, wanted=statistic))]
+    statistic = next((name for name in (statistic, *each) if name in each), statistic)
+    key = Key.of(measure, statistic, task)
     lines: list[Line] = []
     overlaid_models: set[str] = set()
     for marker, ((label, results), shown) in enumerate(zip(runs, wording.mix_labels(measure, runs), strict=True)):
@@ -198,10 +189,9 @@ def sweep_panel(
         task=task,
         statistic=statistic,
         definition=definition,
-        y_label=wording.axis_label(measure, statistic, every, task, baseline),
+        y_label=wording.axis_label(measure, statistic, every, task),
         lines=tuple(lines),
         threshold=reference_line(measure, every) if statistic == "adjusted" else None,
-        baseline=baseline,
         direction=wording.direction(every, measure),
         scale=scale(every, measure, lines),
     )

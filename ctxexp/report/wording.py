@@ -129,10 +129,8 @@ def figure_name(measure: str, runs: Iterable[Results]) -> str:
     return next((info.name for r in runs if (info := r.info.measure(measure)).variant), measure)
 
 
-def axis_label(
-    measure: str, statistic: str, results: Iterable[Results] = (), task: str = "", baseline: str = ""
-) -> str:
-    """The axis label of a statistic by one of the baselines, with its unit: "cosine − chance".
+def axis_label(measure: str, statistic: str, results: Iterable[Results] = (), task: str = "") -> str:
+    """The axis label of a statistic, with its unit: "cosine − chance".
 
     Example:
         >>> axis_label("self_similarity", "adjusted")
@@ -143,12 +141,9 @@ def axis_label(
     if unit == "score" and statistic:  # one of several benchmarks: which
         unit = f"score, {Key.of(measure, statistic).label()}"
     alone = not any(Key(measure, "adjusted", task) in r.by_key for r in runs)
-    if statistic == "adjusted":  # where runs' baselines differ, the label names it
-        key = Key(measure, statistic, task, baseline=baseline)
-        baseline = next((name for r in runs if (name := baseline_label(r, key))), "")
-    else:
-        baseline = baseline.replace("_", "-")
-    which = f"{baseline} " if baseline else ""
+    key = Key(measure, statistic, task)  # where runs' baselines differ, the label names it
+    name = next((name for r in runs if (name := baseline_label(r, key))), "") if statistic == "adjusted" else ""
+    which = f"{name} " if name else ""
     level = level_word(runs, measure)
     forms = {
         "adjusted": f"{{}} − {which}{level}",

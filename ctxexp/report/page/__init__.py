@@ -22,7 +22,7 @@ from ctxexp.report.page.explorer import explorer_data
 from ctxexp.report.page.side_by_side import AT, ComparisonCell, side_by_side
 from ctxexp.report.style import PALETTE
 from ctxexp.report.wording import LabelledResults, Training
-from ctxexp.results.run_info import SIZE_MATCHED, RunInfo
+from ctxexp.results.run_info import RunInfo
 from ctxexp.results.values import Key
 
 REPORT = "report.html"
@@ -134,7 +134,7 @@ def page_data(runs: Sequence[LabelledResults], *, published: bool = False) -> di
                 measure_task = panel.measure, panel.task
                 if measure_task not in entry["panels"]:
                     entry["panels"][measure_task] = _panel(panel, labelled_runs)
-                entry["panels"][measure_task]["views"][panel.baseline or statistic] = _view(panel)
+                entry["panels"][measure_task]["views"][statistic] = _view(panel)
     headlines = charts.leading_charts(list(chart_entries))
     models = [{"label": label, "colour": colour} for label, (colour, _) in charts.line_styles(labelled_runs).items()]
     panels = [panel for chart in chart_entries.values() for panel in chart["panels"].values()]
@@ -143,7 +143,6 @@ def page_data(runs: Sequence[LabelledResults], *, published: bool = False) -> di
         "axis": wording.LAYER_AXIS,
         "hues": PALETTE,
         "models": models,
-        "baselines": {name: _chance_label(name) for p in panels for name in p["views"] if name not in _STATISTICS},
         "charts": [
             {**chart, "panels": list(chart["panels"].values()), "headline": name in headlines}
             for name, chart in chart_entries.items()
@@ -160,12 +159,6 @@ def page_data(runs: Sequence[LabelledResults], *, published: bool = False) -> di
 def _side_cell(cell: ComparisonCell) -> dict[str, Any]:
     aside = [cell.mark, *(f"{name} {wording.table_number(value)}" for name, value in cell.beside.items())]
     return {**cell._asdict(), "aside": ", ".join(filter(None, aside))}
-
-
-def _chance_label(baseline: str) -> str:
-    """The label of the switch to a second baseline."""
-    label = baseline.replace("_", "-")
-    return "chance level at each group's own size" if label == SIZE_MATCHED else f"{label} chance level"
 
 
 def _panel(panel: charts.Panel, runs: Sequence[LabelledResults]) -> dict[str, Any]:

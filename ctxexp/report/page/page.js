@@ -44,12 +44,6 @@ const plots = data.charts.map((chart, number) => {
   const said = make("ul", { className: "findings" });
   const head = make("h3", { textContent: chart.title }), entry = { chart, name, note, plot, said };
   const parts = [note, plot, said];
-  entry.baselines = Object.entries(data.baselines).filter(([key]) => chart.panels.some(panel => panel.views[key]))
-    .map(([key, label]) => {
-      const box = make("input", { type: "checkbox", value: key, onchange: () => show(entry) });
-      parts.unshift(make("label", {}, box, " " + label));
-      return box;
-    });
   if (chart.panels.length > 1)
     parts.unshift(choices(name, "definition", chart.panels.map((panel, i) => [i, panel.name]), () => show(entry)));
   if (chart.headline) {
@@ -86,12 +80,10 @@ function band(line, x) {
   return traces;
 }
 
-// What the view of a panel is: of a second baseline, of the chosen statistic, or of the only one
-function shown({ chart, name, baselines }) {
+// What the view of a panel is: of the chosen statistic, or of the only one
+function shown({ chart, name }) {
   const panel = chart.panels[chart.panels.length > 1 ? chosen(name) : 0];
-  const box = baselines.find(box => box.checked && panel.views[box.value]);
-  const own = box && chosen("statistic") === "share_of_room" && panel.views[box.value];
-  return { panel, view: own || (panel.views[chosen("statistic")] ?? Object.values(panel.views)[0]) };
+  return { panel, view: panel.views[chosen("statistic")] ?? Object.values(panel.views)[0] };
 }
 
 const visible = (view, hidden) => view.lines.filter(line =>
@@ -155,7 +147,7 @@ function show(entry) {
     xaxis: { ...axis, showgrid: false, showline: true, title: { text: depth ? "relative depth (1 = last layer)" : data.axis },
       ...(depth ? { range: [-0.04, 1.04] } : { tickformat: "d", hoverformat: "d", range: [-0.4, panel.last + 0.4],
         dtick: Math.max(1, Math.ceil(panel.last / 13)), tick0: 0 }) },
-    yaxis: { ...axis, title: { text: plain(view.y_label) }, ...scaled },
+    yaxis: { ...axis, title: { text: plain(view.y_label).replace(/(.{24,36}?) /g, "$1<br>") }, ...scaled },
   };
   Plotly.react(plot, [...bands, ...lines], layout, options);
   const [bottom, top] = plot.layout.yaxis.range, pixels = (plot.clientHeight - 72) / (top - bottom);
