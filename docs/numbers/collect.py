@@ -21,6 +21,13 @@ MINIS = {
     "anisotropy": Key("anisotropy", "mean_cosine"),
     "intra-sentence similarity": Key("intra_sentence_similarity", "raw"),
 }
+SCALES = {"gain": Key("contextuality", "raw"), "paper_gain": Key("self_similarity", "adjusted")}
+PAPER = {
+    "self_similarity/adjusted": "self_similarity",
+    "anisotropy/mean_cosine": "anisotropy",
+    "intra_sentence_similarity/adjusted": "intra_sentence_similarity",
+    "max_explainable_variance/adjusted": "max_explainable_variance",
+}
 COMPARED = ["measure", "run_a", "layer_a", "run_b", "layer_b", "adjusted", "adjusted_low", "adjusted_high"]
 
 
@@ -114,3 +121,24 @@ def interval_coverage(output: Path) -> pd.DataFrame:
             | {"off": (mean - whole.iloc[0]) / sd if len(whole) else np.nan}
         )
     return pd.DataFrame(rows).round(4)
+
+
+def contextuality(mlruns: Path) -> pd.DataFrame:
+    """A row a model and layer: contextuality, with its range and that of each word alone; the paper's measures, less
+    chance; in the last layer also what contextuality and adjusted self-similarity have gained since layer 1."""
+    runs = list(ctxexp.runs(mlruns).values())
+    alone = {run.info.model.name: run for run in runs if run.info.control != "none"}
+    curves = {**{f"contextuality/{name}": name for name in ("lowest", "highest")}, **PAPER}
+    rows = []
+    for run in (one for one in runs if one.info.control == "none"):
+        name, last = run.info.model.name, run.n_layers - 1
+        by_layer = {column: run.by_name[curve] for curve, column in curves.items()}
+        value = run.by_key[SCALES["gain"]]
+        by_layer |= dict(zip(("value", "low", "high"), value, strict=True))
+        by_layer["alone"] = alone[name].by_key[SCALES["gain"]].value
+        of_model = pd.DataFrame({"model": name, "layer": range(run.n_layers), **by_layer})
+        for gain, key in SCALES.items():
+            since = np.ravel(run.difference(run, key, layers=[last], others=[1]))
+            of_model.loc[last, [gain + end for end in ("", "_low", "_high")]] = since
+        rows.append(of_model)
+    return pd.concat(rows, ignore_index=True).round(4)

@@ -55,6 +55,16 @@ STEPS: dict[str, Step] = {
         table=tables.multiverse,
         figures={"multiverse.png": "multiverse.png"},
     ),
+    "contextuality": Part(
+        mark="contextuality",
+        page="docs/measures/contextuality.md",
+        numbers="contextuality.csv",
+        commands="python -m ctxexp -m model=bert,gpt2,elmo,minilm,smollm2 control=none,alone "
+        "metric=[contextuality,self_similarity,intra_sentence_similarity,max_explainable_variance,anisotropy]",
+        output_glob="mlruns",
+        collect=collect.contextuality,
+        table=tables.contextuality,
+    ),
     "two_spaces": Part(
         mark="numbers",
         page="docs/measures/two-spaces.md",

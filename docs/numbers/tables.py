@@ -197,3 +197,61 @@ def interval_coverage(numbers: pd.DataFrame) -> str:
     draws = {world: sorted(set(shown[shown.world == world].draws)) for world in COVERAGE_WORLDS}
     heads = [f"{what} ({' or '.join(map(str, draws[world]))} draws)" for world, what in COVERAGE_WORLDS.items()]
     return markdown(["statistic", *heads], rows)
+
+
+def contextuality(numbers: pd.DataFrame) -> str:
+    """Contextuality by layer, a row a model; and the paper's findings, a column a model."""
+    models = [rows.sort_values("layer") for _, rows in numbers.groupby("model", sort=False)]
+    names = [f"`{rows.model.iloc[0]}`" for rows in models]
+    curves = [
+        [
+            name,
+            " ".join(map(_two, rows.value)),
+            f"{_two(rows.lowest.iloc[-1])} to {_two(rows.highest.iloc[-1])}",
+            _two(rows.alone.max()),
+        ]
+        for name, rows in zip(names, models, strict=True)
+    ]
+    head = ["model", "contextuality, layers 0, 1, ...", "its variants, last layer", "each word alone, at most"]
+    findings = [[title, *(cell(rows) for rows in models)] for title, cell in FINDINGS.items()]
+    return f"{markdown(head, curves)}\n\n{markdown(['the paper finds', *names], findings)}{one_run_each(names)}"
+
+
+def _gain(name: str, sign: int) -> Callable[[pd.DataFrame], str]:
+    """Whether the last layer has gained since layer 1, with the sign that the paper found."""
+
+    def cell(rows: pd.DataFrame) -> str:
+        value, low, high = (rows[name + end].iloc[-1] for end in ("", "_low", "_high"))
+        said = "open" if low <= 0 <= high else "yes" if sign * value > 0 else "no"
+        return f"{said}: {decimal(value, 2, sign=True)}"
+
+    return cell
+
+
+def _between(name: str, holds: Callable[[pd.Series], bool]) -> Callable[[pd.DataFrame], str]:
+    """Whether all layers but the input layer do, and between which values they lie."""
+
+    def cell(rows: pd.DataFrame) -> str:
+        values = rows[name].iloc[1:]
+        return f"{'yes' if holds(values) else 'no'}: {decimal(values.min(), 2)} to {decimal(values.max(), 2)}"
+
+    return cell
+
+
+def _two(value: float) -> str:
+    return without_leading_zero(abs(round(value, 2)) if abs(value) < 0.005 else value, 2)
+
+
+FINDINGS = {
+    "the last layer is more contextual than layer 1: contextuality": _gain("gain", 1),
+    "the same on the paper's scale: adjusted self-similarity falls": _gain("paper_gain", -1),
+    "unrelated words are alike in every layer but the input: mean cosine above .05": _between(
+        "anisotropy", lambda values: bool((values > 0.05).all())
+    ),
+    "a sentence's words are more alike than chance: adjusted, above .05": _between(
+        "intra_sentence_similarity", lambda values: bool((values > 0.05).all())
+    ),
+    "one vector explains less than 5% of a word's variance: adjusted, every layer": _between(
+        "max_explainable_variance", lambda values: bool((values < 0.05).all())
+    ),
+}

@@ -1,10 +1,9 @@
-"""`STS=FOLDER python -m docs.numbers.word_mix`: the tables of docs/measures/self-similarity.md on the reference mix of
-words (random subsets of all STS sentences), and on the share of the room (against the centred space)."""
+"""`STS=FOLDER python -m docs.numbers.word_mix`: the table of docs/measures/self-similarity.md on the reference mix of
+words (random subsets of all STS sentences)."""
 
 from __future__ import annotations
 
 import os
-import sys
 
 import numpy as np
 import pandas as pd
@@ -18,7 +17,6 @@ from docs.numbers.part import ROOT, markdown, without_leading_zero
 PAGE = ROOT / "docs" / "measures" / "self-similarity.md"
 SIZES, LAYERS = (750, 1500, 3000, 7000, 15000, 30000), (4, 5, 6)
 WEIGHTS = ("bands", "equal")
-MODELS = ("bert", "gpt2", "elmo", "minilm")
 
 
 def sizes_table(sts: str, model: str, sizes: tuple[int, ...] = SIZES) -> pd.DataFrame:
@@ -50,17 +48,6 @@ def sizes_table(sts: str, model: str, sizes: tuple[int, ...] = SIZES) -> pd.Data
     return pd.DataFrame(rows)
 
 
-def centred_table(model: str) -> pd.DataFrame:
-    """A row a layer: the share of the room, and self-similarity after `transform=center_unit_norm`."""
-    found = {}
-    for transform, statistic in (("none", "share_of_room"), ("center_unit_norm", "raw")):
-        results = ctxexp.measure(
-            model, metrics=["self_similarity"], transform=transform, options=["bootstrap=0"], progress=False
-        )
-        found[statistic] = results.by_name[f"self_similarity/{statistic}"]
-    return pd.DataFrame({"model": model, "layer": range(len(found["raw"])), **found})
-
-
 def write_sizes(sizes: pd.DataFrame) -> None:
     rows = [
         [f"{row.sentences:,.0f}", f"{row.words:,.0f}"]
@@ -71,16 +58,5 @@ def write_sizes(sizes: pd.DataFrame) -> None:
     write_marked(PAGE, "word mix", markdown(head, rows))
 
 
-def write_centred(centred: pd.DataFrame) -> None:
-    rows = []
-    for model, of_model in centred.groupby("model", sort=False):
-        shares, spaces = (" ".join(map(without_leading_zero, of_model[c])) for c in ("share_of_room", "raw"))
-        furthest = (of_model.share_of_room - of_model.raw).abs().max()
-        rows.append([str(model), shares, spaces, without_leading_zero(furthest)])
-    head = ["model", "share of the room, by layer", "self-similarity after `center_unit_norm`", "furthest apart"]
-    write_marked(PAGE, "centred", markdown(head, rows))
-
-
 if __name__ == "__main__":
-    write_centred(pd.concat([centred_table(model) for model in sys.argv[1:] or MODELS]))
     write_sizes(sizes_table(os.environ["STS"], "minilm"))
