@@ -20,7 +20,7 @@ from ctxexp.errors import ConfigError
 from ctxexp.models import minis
 from ctxexp.results import Estimates
 
-MEASURES = ("self_similarity", "anisotropy", "intra_sentence_similarity", "effective_rank")
+MEASURES = ("contextuality", "anisotropy", "effective_rank")
 
 
 @pytest.fixture(scope="module")
@@ -138,6 +138,34 @@ def test_a_rule_stops_only_where_the_whole_interval_is_beyond() -> None:
     assert not StopRule.parse("effective_rank < 3").breach(Estimates(none, none, none), 1)
     with pytest.raises(ConfigError, match="layers 0 to 2"):
         StopRule.parse("anisotropy > .95 in layer 3").breach(curve, 0)
+
+
+class Collapsing(ctxexp.Encoder):
+    """Vectors of words with some context, and what a training may make of them at its steps 1 to 3: a cone, which loses
+    nothing; two dimensions; vectors that have forgotten their words."""
+
+    name, n_layers, dim, step = "collapsing", 1, 32, 0
+
+    def encode(self, batch: list[ctxexp.Sentence]) -> list[ctxexp.EncodedSentence]:  # type: ignore[override]
+        encoded = []
+        for sentence in batch:
+            rng = np.random.default_rng(list(sentence.text.encode()))
+            words = np.stack([np.random.default_rng(list(word.encode())).normal(size=32) for word in sentence.words])
+            x = words * (self.step != 3) + rng.normal(size=words.shape) / 2 + 30 * (self.step == 1)
+            x[:, 2:] *= self.step != 2
+            encoded.append(ctxexp.EncodedSentence(sentence.words, x[None].astype(np.float32)))
+        return encoded
+
+
+def test_a_rule_tells_a_collapse_from_a_cone() -> None:
+    reasons = {}
+    for step in range(4):
+        curves, encoder = LayerCurves(every=1, stop_when="effective_rank < 3 or contextuality > .9"), Collapsing()
+        encoder.step = step
+        values = curves.step(encoder, step)
+        reasons[step] = curves.reason.partition(": ")[2].partition(" ")[0]
+        assert (values["layers/anisotropy/00"] > 0.95) == (step == 1)
+    assert reasons == {0: "", 1: "", 2: "effective_rank", 3: "contextuality"}
 
 
 @pytest.mark.parametrize(

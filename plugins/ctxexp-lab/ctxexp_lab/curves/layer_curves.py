@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from transformers import PreTrainedTokenizerBase
 
-MEASURES = ("self_similarity", "anisotropy", "intra_sentence_similarity", "effective_rank")
+MEASURES = ("contextuality", "anisotropy", "effective_rank")
 READ = 20_000  # sentences of a file, from its beginning, among which some are drawn
 RESAMPLES = 200  # behind the interval of a rule
 log = logging.getLogger("ctxexp_lab")
@@ -61,7 +61,7 @@ class LayerCurves(TrainerCallback):  # type: ignore[misc]  # transformers has no
         measures: Names of metrics, as on the command line.
         sentences: The most sentences that are measured: of more, so many are drawn once; None: all.
         tokenizer: The model's fast tokenizer; None: the trainer's, or that of the model's files.
-        stop_when: The rule that stops the training, as "anisotropy > .95", "effective_rank < 3 in any layer".
+        stop_when: What stops the training, as "effective_rank < 3 or contextuality > .9 in any layer".
         log: A function that gets the values and the step.
         folder: The folder that gets each step's results, for `ctxexp report folder=...`; None: none.
         name: The training's name in figures.
@@ -97,11 +97,12 @@ class LayerCurves(TrainerCallback):  # type: ignore[misc]  # transformers has no
                 raise ConfigError(f"LayerCurves: {key}={number!r}: expected a whole number of at least 1")
         self.every, self.measures, self.tokenizer, self.log = every, tuple(measures), tokenizer, log
         self.folder, self.name, self.seed = folder and Path(folder).expanduser(), name, seed
-        self.rule = StopRule.parse(stop_when) if stop_when is not None else None
-        if self.rule and self.rule.measure not in self.measures:
-            raise ConfigError(
-                f"stop_when={stop_when!r}: {self.rule.measure} is none of measures={list(self.measures)}: add it there"
-            )
+        self.rules = [] if stop_when is None else [StopRule.parse(rule) for rule in str(stop_when).split(" or ")]
+        for rule in self.rules:
+            if rule.measure not in self.measures:
+                raise ConfigError(
+                    f"stop_when={stop_when!r}: {rule.measure} is none of measures={list(self.measures)}: add it there"
+                )
         options = {"dataset.limit": READ} if isinstance(text, str | Path) and Path(text).exists() else {}
         self.corpus = _draw(
             Experiment(configured("bert", text, options, metrics=self.measures)).corpus, sentences, seed
@@ -109,7 +110,7 @@ class LayerCurves(TrainerCallback):  # type: ignore[misc]  # transformers has no
         self.choices: dict[str, Any] = {
             "metrics": self.measures,
             "min_contexts": min_contexts,
-            "bootstrap": RESAMPLES if self.rule else 0,
+            "bootstrap": RESAMPLES if self.rules else 0,
             "seed": seed,
             "options": {
                 "figures.explorer": 0,
@@ -173,7 +174,7 @@ class LayerCurves(TrainerCallback):  # type: ignore[misc]  # transformers has no
                 values = self._measure(model, step)
             if values and self.log:
                 self.log(dict(values), step)
-        if self.rule:
+        if self.rules:
             self.should_stop = first_process_says(self.should_stop, device)
         return values
 
@@ -216,8 +217,8 @@ class LayerCurves(TrainerCallback):  # type: ignore[misc]  # transformers has no
             encoder = LiveEncoder(self._encoder, self.name, 0)
             experiment = Experiment(configured(encoder, self.corpus, **self.choices))
             experiment.study.check_prototypes()
-            if self.rule:  # of a layer that isn't there
-                self.rule.breach(Estimates(*np.full((3, self._encoder.n_layers), np.nan)), 0)
+            for rule in self.rules:  # of a layer that isn't there
+                rule.breach(Estimates(*np.full((3, self._encoder.n_layers), np.nan)), 0)
             self._built = experiment
         return self._built
 
@@ -242,8 +243,9 @@ class LayerCurves(TrainerCallback):  # type: ignore[misc]  # transformers has no
             suffix = f"-{self._n_sessions}" if self._n_sessions > 1 else ""
             results.save(self.folder.with_name(f"{self.folder.name}{suffix}") / f"step{step}")
         values = self._values(results)
-        if self.rule and (reason := self.rule.breach(self.curve(results, self.rule.measure), step)):
-            self.should_stop, self.reason = True, f"step {step}: {reason}"
+        reasons = [rule.breach(self.curve(results, rule.measure), step) for rule in self.rules]
+        if any(reasons):
+            self.should_stop, self.reason = True, f"step {step}: {next(filter(None, reasons))}"
             log.warning("the training is stopped at %s", self.reason)
             values["layers/stopped"] = 1.0
         return values
@@ -256,7 +258,7 @@ class LayerCurves(TrainerCallback):  # type: ignore[misc]  # transformers has no
 
     def chance(self, results: Results, measure: str) -> np.ndarray:
         """The chance level of a measure by layer: the cosine of unrelated words where the measure has such a baseline,
-        else its value on as many vectors of random directions; NaN for a measure of lengths."""
+        else its value on as many vectors of random directions; NaN for a measure of lengths, or of words in texts."""
         if (key := Key.of(measure, "baseline")) in results.by_key:
             return results.by_key[key].value
         value, size = self.curve(results, measure).value, results.by_key.get(Key.of(measure, "n"))
@@ -269,7 +271,7 @@ class LayerCurves(TrainerCallback):  # type: ignore[misc]  # transformers has no
             assert self._built is not None
             metric: Metric = self._built.metrics[measure]()
             value = float("nan")
-            if n > 1 and "scale" in metric.invariances:
+            if n > 1 and "scale" in metric.invariances and type(metric).bind_text is Metric.bind_text:
                 metric.update(Group(0, np.random.default_rng(self.seed).standard_normal((n, dim)).astype(np.float32)))
                 statistics: Mapping[str, Any] = metric.compute()
                 value = float(statistics.get(metric.reading.main or "raw", value))

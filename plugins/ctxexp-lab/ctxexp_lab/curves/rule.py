@@ -1,4 +1,4 @@
-"""A rule that stops a training: `anisotropy > .95`."""
+"""A rule that stops a training: `effective_rank < 3`."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ class StopRule:
     """A measure beyond a limit, in the last layer, in one layer or in any.
 
     A layer is beyond the limit where its whole 95% interval is: that of other sentences like the measured ones, at one
-    step, not of other texts or trainings. Where the measure has no interval, its value counts. Early in a training
-    from random weights all vectors may point one way (anisotropy .99 at step 32 of a small GPT-2): a rule about it
-    begins after that.
+    step, not of other texts or trainings. Where the measure has no interval, its value counts. A cone is no collapse:
+    released GPT-2 ends at an anisotropy of .978, and early in a training all vectors may point one way.
 
     Args:
         measure: The measure's label.
@@ -34,8 +33,8 @@ class StopRule:
         after: The step behind which the rule holds; -1: from the first one on.
 
     Example:
-        >>> StopRule.parse("anisotropy > .95 in any layer after step 300")
-        StopRule(measure='anisotropy', is_above=True, limit=0.95, layer=None, after=300)
+        >>> StopRule.parse("contextuality > .9 in any layer after step 300")
+        StopRule(measure='contextuality', is_above=True, limit=0.9, layer=None, after=300)
     """
 
     measure: str
@@ -50,7 +49,7 @@ class StopRule:
         match = _RULE.fullmatch(text) if isinstance(text, str) else None
         if match is None:
             raise ConfigError(
-                f"stop_when={text!r}: expected a measure, < or >, and a number, as in 'anisotropy > .95', which is "
+                f"stop_when={text!r}: expected a measure, < or >, and a number, as in 'effective_rank < 3', which is "
                 "about the last layer; behind it 'in layer 3' or 'in any layer', and 'after step 1000'"
             )
         layer = None if match["any"] else int(match["layer"]) if match["layer"] else -1
