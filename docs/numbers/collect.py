@@ -26,7 +26,6 @@ PAPER = {
     "self_similarity/adjusted": "self_similarity",
     "anisotropy/mean_cosine": "anisotropy",
     "intra_sentence_similarity/adjusted": "intra_sentence_similarity",
-    "max_explainable_variance/adjusted": "max_explainable_variance",
 }
 COMPARED = ["measure", "run_a", "layer_a", "run_b", "layer_b", "adjusted", "adjusted_low", "adjusted_high"]
 
@@ -130,7 +129,7 @@ def contextuality(mlruns: Path) -> pd.DataFrame:
     alone = {run.info.model.name: run for run in runs if run.info.control != "none"}
     curves = {**{f"contextuality/{name}": name for name in ("lowest", "highest")}, **PAPER}
     rows = []
-    for run in (one for one in runs if one.info.control == "none"):
+    for run in (one for one in reversed(runs) if one.info.control == "none"):
         name, last = run.info.model.name, run.n_layers - 1
         by_layer = {column: run.by_name[curve] for curve, column in curves.items()}
         value = run.by_key[SCALES["gain"]]

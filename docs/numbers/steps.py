@@ -60,7 +60,7 @@ STEPS: dict[str, Step] = {
         page="docs/measures/contextuality.md",
         numbers="contextuality.csv",
         commands="python -m ctxexp -m model=bert,gpt2,elmo,minilm,smollm2 control=none,alone "
-        "metric=[contextuality,self_similarity,intra_sentence_similarity,max_explainable_variance,anisotropy]",
+        "metric=[contextuality,self_similarity,intra_sentence_similarity,anisotropy]",
         output_glob="mlruns",
         collect=collect.contextuality,
         table=tables.contextuality,

@@ -251,7 +251,4 @@ FINDINGS = {
     "a sentence's words are more alike than chance: adjusted, above .05": _between(
         "intra_sentence_similarity", lambda values: bool((values > 0.05).all())
     ),
-    "one vector explains less than 5% of a word's variance: adjusted, every layer": _between(
-        "max_explainable_variance", lambda values: bool((values < 0.05).all())
-    ),
 }

@@ -16,7 +16,6 @@ import ctxexp
 from ctxexp import Corpus
 from ctxexp.errors import ConfigError
 from ctxexp.maths.word_mix import WordMix
-from docs.numbers.word_mix import centred_table
 from tests.shipped import sts
 
 BANDS = (1 / 3000, 1 / 1000, 1 / 300, 1.0)
@@ -149,14 +148,6 @@ def test_odd_bands_are_refused(bands: tuple[float, ...]) -> None:
 
 
 STS = Path(__file__).parents[3] / "shared" / "data" / "sts"
-
-
-@pytest.mark.nightly
-def test_the_share_of_the_room_is_self_similarity_in_the_centred_space() -> None:
-    table = centred_table("gpt2")
-    assert table.share_of_room.notna().all()
-    np.testing.assert_allclose(table.share_of_room, table.raw, atol=0.03)
-    assert table.share_of_room.iloc[-1] < 0.95  # it isn't that both are 1
 
 
 @pytest.mark.nightly

@@ -190,8 +190,8 @@ class SelfSimilarityByClass(ByClass):
     """Mean over the words of a class of the mean cosine between a word's occurrences, in [-1, 1], for every class.
 
     See `ByClass`; the part of speech of a word is the tag that most of its occurrences have, `untagged` if most have
-    none. The chance level, `baseline`, is the one of self-similarity, for all classes. Contextuality isn't given by class:
-    it compares words within bands of frequency, which a class fills too little.
+    none. The chance level, `baseline`, is the one of self-similarity, for all classes. Contextuality isn't
+    given by class: it compares words within bands of frequency, which a class fills too little.
     """
 
     over = "word"
