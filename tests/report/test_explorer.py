@@ -275,7 +275,7 @@ def test_words_are_explored_in_a_browser(browser: Any) -> None:
     np.testing.assert_allclose(sorted(clouds()[0]), sorted(bank["own_x_3"]), atol=1e-4)
     said = run("return document.querySelector('#clouds p').textContent")
     score = runs()[0][1].tables["self_similarity"].set_index("word").loc["bank", "raw_3"]
-    assert f"layer 3: self-similarity {score:.3f}" in said
+    assert f"self-similarity {score:.3f}" in said
 
     def hover() -> bool:  # its mark is of the sentence shown
         dot = browser.find_elements("css selector", "#clouds .plot .points path")[3]

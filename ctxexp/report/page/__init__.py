@@ -31,7 +31,7 @@ _STATISTICS = {
     "": "each measure's own",
     "raw": "raw",
     "baseline": "chance",
-    "share_of_room": "share of the room above chance, (raw − chance) / (1 − chance)",
+    "share_of_room": "share of the room above chance",
 }
 PLOTLY = Path(__file__).with_name("plotly-basic.min.js.gz")
 """plotly.js-basic-dist-min 3.7.0, which has the kinds of charts that the page draws; the page unpacks it."""
