@@ -73,7 +73,7 @@ class LayerContextuality(NamedTuple):
     pair_noise: float = 0.0  # the variance that single pairs make, which the influences of both uses count twice
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Family:
     """Groups of two rows or more that have a key in common, in cells of one place each."""
 
@@ -107,20 +107,31 @@ class Family:
         starts = np.union1d(self.cell_starts, np.arange(0, len(self.rows), PARTIAL))
         return starts, np.searchsorted(starts, self.cell_starts)
 
-    def cell_sums(self, u: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
-        """(c, d) float64: the sum of each cell's rows of u (n, d), with weights (n,)."""
-        starts, first = self.parts
-        values = np.ones(len(self.rows)) if weight is None else weight[self.rows]
-        total = _added_up(u, self.rows, values.astype(u.dtype), starts).astype(np.float64)
-        return (
-            total if len(first) == len(total) else _added_up(total, np.arange(len(total)), np.ones(len(total)), first)
-        )
+    @cached_property
+    def cell_of_row(self) -> np.ndarray:
+        """(m,) the cell of each row."""
+        return np.repeat(np.arange(len(self.cell_starts)), np.diff(self.cell_starts, append=len(self.rows)))
 
-    def group_sums(self, u: np.ndarray) -> np.ndarray:
-        """(g, d) float64: the sum of each group's rows."""
-        cells = self.cell_sums(u)
+    def cell_sums(self, u: np.ndarray) -> np.ndarray:
+        """(c, d) float64: the sum of each cell's rows of u (n, d)."""
+        starts, first = self.parts
+        sums = _added_up(u, self.rows, np.ones(len(self.rows), u.dtype), starts).astype(np.float64)
+        return sums if len(first) == len(sums) else _added_up(sums, np.arange(len(sums)), np.ones(len(sums)), first)
+
+    def weighted_sums(self, u: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """(c, d) float64: the same with weights (n,)."""
+        counts = np.flatnonzero(weight[self.rows])
+        starts, first = self.parts
+        rows = self.rows[counts]
+        total = _added_up(u, rows, weight[rows].astype(u.dtype), np.searchsorted(counts, starts)).astype(np.float64)
+        return _added_up(total, np.arange(len(total)), np.ones(len(total)), first)
+
+    def group_sums(self, cell_sums: np.ndarray) -> np.ndarray:
+        """(g, d): the sum of each group's cells (c, d)."""
+        if len(self.cells_of_group) == len(cell_sums):
+            return cell_sums
         first = np.cumsum(self.cells_of_group) - self.cells_of_group
-        return _added_up(cells, np.arange(len(cells)), np.ones(len(cells)), first)
+        return _added_up(cell_sums, np.arange(len(cell_sums)), np.ones(len(cell_sums)), first)
 
 
 def _added_up(x: np.ndarray, rows: np.ndarray, values: np.ndarray, starts: np.ndarray) -> np.ndarray:
@@ -170,9 +181,10 @@ class Comparison:
         self.of_pair = (uses.mix.by_band(uses.is_used) / n**2)[:, uses.form]  # (bands, n)
         self.of_use = (uses.mix.shares(uses.is_used) / n)[:, uses.form]  # (bands, n)
         ones = np.ones((len(uses.form), 1))
-        pairs = sum(sign * self._by_place(f, ones, self.of_pair, of_pair=True) for sign, f in self._same_form)
+        sums = self._sums(ones)
+        pairs = sum(sign * self._by_place(f, sums[f], self.of_pair, of_pair=True) for sign, f in self._same_form)
         pairs = np.where(np.abs(pairs) > ROUNDING * np.abs(pairs).max(axis=1, keepdims=True), pairs, 0.0)
-        between = sum(sign * self._by_place(f, ones, self.of_use) for sign, f in self._other_form)
+        between = self._between(sums)
         at = self._sum_over(self.place, self.of_use, len(self.diagonal))
         self.between_weight = np.where(between > ROUNDING * at[:, self.p] * at[:, self.q], between, 0.0)
         self.pair_weight = self._by_stratum(pairs)
@@ -191,46 +203,55 @@ class Comparison:
         """Values (bands, m) added up by number (m,): (bands, n)."""
         return np.stack([np.bincount(number, each, n) for each in values])
 
-    def _by_place(self, family: Family, u: np.ndarray, weight: np.ndarray, *, of_pair: bool = False) -> np.ndarray:
+    def _by_place(self, family: Family, sums: np.ndarray, weight: np.ndarray, *, of_pair: bool = False) -> np.ndarray:
         """(bands, grid): the products of distinct rows of one group, added up by their places, each times the weights
-        (bands, n) of both rows, or with `of_pair` times the first one's."""
+        (bands, n) of both rows, or with `of_pair` times the first one's. `sums` of cells: (c, d), of rows that weigh
+        alike, or of weighted rows (bands, c, d)."""
         rows, total = family.rows, np.zeros((len(weight), len(self.p)))
-        if not len(rows):
-            return total
-        sizes = np.diff(family.cell_starts, append=len(rows))
-        of_cell = weight[:, rows[family.cell_starts]]
-        is_constant = np.array_equal(np.repeat(of_cell, sizes, axis=1), weight[:, rows])
-        for band, w in enumerate(of_cell if is_constant else np.ones_like(of_cell)):
-            if band == 0 or not is_constant:
-                sums = family.cell_sums(u, None if is_constant else weight[band])
-                grams = [np.matmul(sums[i], sums[i].transpose(0, 2, 1)) for i in family.alike]
-            for i, gram in zip(family.alike, grams, strict=True):
+        of_cell = weight[:, rows[family.cell_starts]] if sums.ndim == 2 else np.ones((len(weight), sums.shape[1]))
+        for i in family.alike if len(rows) else ():
+            where = self.grid(family.place[i][:, :, None], family.place[i][:, None, :]).ravel()
+            for band, w in enumerate(of_cell):
+                if band == 0 or sums.ndim == 3:
+                    x = sums[i] if sums.ndim == 2 else sums[band][i]
+                    gram = np.vecdot(x, x)[..., None] if i.shape[1] == 1 else np.matmul(x, x.transpose(0, 2, 1))
                 factor = w[i][:, :, None] * (1.0 if of_pair else w[i][:, None, :])
-                where = self.grid(family.place[i][:, :, None], family.place[i][:, None, :])
-                total[band] += np.bincount(where.ravel(), (gram * factor).ravel(), len(self.p))
-            own = weight[band][rows] if of_pair else weight[band][rows] ** 2
-            total[band, self.diagonal] -= np.bincount(self.place[rows], own, len(self.diagonal))
+                total[band] += np.bincount(where, (gram * factor).ravel(), len(self.p))
+        own = weight[:, rows] if of_pair else weight[:, rows] ** 2
+        total[:, self.diagonal] -= self._sum_over(self.place[rows], own, len(self.diagonal))
         return total
 
-    def _within(self, u: np.ndarray) -> np.ndarray:
+    def _sums(self, u: np.ndarray) -> dict[Family, np.ndarray]:
+        """The sums of the cells of each family: of forms (c, d), of whatever else stands at places weighted by band
+        (bands, c, d)."""
+        everything, document = self._other_form[0][1], self._other_form[2][1]
+        alone = len(document.cell_starts) == len(document.rows)  # one row a cell, which is weighed afterwards
+        sums = {family: family.cell_sums(u) for _, family in self._same_form}
+        if alone:
+            sums[document] = u[document.rows]
+        weighted = (everything,) if alone else (everything, document)
+        return sums | {f: np.stack([f.weighted_sums(u, w) for w in self.of_use]) for f in weighted}
+
+    def _between(self, sums: dict[Family, np.ndarray]) -> np.ndarray:
+        return sum(sign * self._by_place(f, sums[f], self.of_use) for sign, f in self._other_form)
+
+    def _within(self, sums: dict[Family, np.ndarray]) -> np.ndarray:
         """(bands, strata): the products of the pairs of uses of a form, times their weights, added up."""
         total = np.zeros(self.pair_weight.shape)
         for sign, family in self._same_form:
-            if len(family.rows):
-                sums, first = family.group_sums(u), family.rows[family.group_starts]
-                products = np.vecdot(sums, sums) - np.diff(family.group_starts, append=len(family.rows))
-                weighted = self.of_pair[:, first] * products
-                total += sign * self._sum_over(self.stratum[first], weighted, len(self._first))
+            of_group, first = family.group_sums(sums[family]), family.rows[family.group_starts]
+            products = np.vecdot(of_group, of_group) - np.diff(family.group_starts, append=len(family.rows))
+            total += sign * self._sum_over(self.stratum[first], self.of_pair[:, first] * products, len(self._first))
         return total
 
     def measure(self, u: np.ndarray, *, influence: bool = False) -> LayerContextuality:
         """The contextuality of rows u (n, d) of norm 1, with `influence` that of forms too; NaN where no form has two
         uses that count."""
         has, weight = self.strata_weight > 0, self.strata_weight
-        ok = self.between_weight > 0
-        between = sum(sign * self._by_place(f, u, self.of_use) for sign, f in self._other_form)
+        ok, sums = self.between_weight > 0, self._sums(u)
+        between = self._between(sums)
         with np.errstate(invalid="ignore", divide="ignore"):
-            within = self._within(u) / self.pair_weight
+            within = self._within(sums) / self.pair_weight
             product = between / self.between_weight
             anywhere = (between * ok).sum(1, keepdims=True) / self.between_weight.sum(1, keepdims=True)
             own = np.where(ok[:, self.diagonal], product[:, self.diagonal], anywhere)  # of no two words: of all places
@@ -245,10 +266,12 @@ class Comparison:
             return LayerContextuality(value)
         rest = numerator - of_band[:, None] * denominator
         kernel = 1 - by_place - of_band[:, None] * (1 - own_of_both) - rest[:, self.grid_stratum]
-        ones, flat = np.ones((len(u), 1)), np.ones(len(self.p))
-        products = self._over_pairs(u, flat)
+        counts = self._sums(np.ones((len(u), 1)))
+        products = sum(sign * self._products(f, u, f.group_sums(sums[f])) for sign, f in self._same_form)
         parts = [
-            self._influence(u, band, float(of_band[band]), kernel[band], product[band], rest[band], products)
+            self._influence(
+                u, sums, counts, products, band, float(of_band[band]), kernel[band], product[band], rest[band]
+            )
             for band in range(len(of_band))
         ]
         scale = (weight * denominator).sum(1, keepdims=True)
@@ -256,45 +279,51 @@ class Comparison:
         by_count = self.uses.mix.band_influence(self.uses.is_used, of_weight, of_share)
         of_use = of_row.mean(axis=0) + by_count.of_word.mean(axis=0)[self.uses.form]
         noise = self._pair_noise(u, kernel, weight / scale / len(scale))
-        kernels = 1 - by_place.mean(axis=0), 1 - own_of_both.mean(axis=0), flat / 2
+        kernels = 1 - by_place.mean(axis=0), 1 - own_of_both.mean(axis=0), np.full(len(self.p), 0.5)
         by_form = [
-            np.bincount(self.uses.form, self._over_pairs(ones, kernel), len(self.uses.counts)) for kernel in kernels
+            np.bincount(self.uses.form, self._over_pairs(counts, each), len(self.uses.counts)) for each in kernels
         ]
         by_form[0] -= np.bincount(self.uses.form, products, len(self.uses.counts))
         return LayerContextuality(value, of_use, float(by_count.of_total.mean()), np.stack(by_form), noise)
 
-    def _over_pairs(self, u: np.ndarray, kernel: np.ndarray) -> np.ndarray:
-        """(n,): the products of each use with those of its form that it is compared with, times the kernel (grid,) at
-        their places, added up."""
-        every = np.ones(len(u))
-        return sum((sign * self._partners(f, u, kernel, every) for sign, f in self._same_form), np.zeros(len(u)))
+    def _over_pairs(self, counts: dict[Family, np.ndarray], kernel: np.ndarray) -> np.ndarray:
+        """(n,): the kernel (grid,) at the places of each use and those of its form that it is compared with, added
+        up; `counts` are the uses of each cell."""
+        every = np.ones(len(self.uses.form))
+        return sum(
+            (sign * self._partners(f, every[:, None], counts[f], kernel, every) for sign, f in self._same_form),
+            np.zeros(len(every)),
+        )
 
     def _influence(
         self,
         u: np.ndarray,
+        sums: dict[Family, np.ndarray],
+        counts_of: dict[Family, np.ndarray],
+        products: np.ndarray,
         band: int,
         value: float,
         kernel: np.ndarray,
         product: np.ndarray,
         rest: np.ndarray,
-        products: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The derivatives of the sum over strata of weight times `rest` (what the numerator has beyond the value times
         the denominator, 0 in all): (n,) by each use, (forms,) by each form's weight in the band, and by its share."""
         form, counts = self.uses.form, np.maximum(self.uses.counts, 1)
         of_stratum = self.strata_weight[band] / np.where(self.pair_weight[band] > 0, self.pair_weight[band], 1.0)
         ones = np.ones((len(form), 1))
-        pairs = self._over_pairs(ones, kernel) - products
+        pairs = self._over_pairs(counts_of, kernel) - products
         pairs *= of_stratum[self.stratum] / counts[form] ** 2  # by the form's weight
         share = self.share[band] * self.strata_weight[band][self.grid_stratum]
         of_product = share.copy()
         of_product[self.diagonal] -= (1 - value) * np.bincount(self.p, share, len(self.diagonal))
         of_product *= np.where(self.between_weight[band] > 0, 1.0, 0.0) / np.maximum(self.between_weight[band], 1e-300)
         w, level = self.of_use[band], of_product * np.nan_to_num(product)
-        words = sum(
-            sign * 2 * (self._partners(f, u, of_product, w) - self._partners(f, ones, level, w))
-            for sign, f in self._other_form
-        )
+        words = np.zeros(len(form))
+        for sign, f in self._other_form:
+            of_cell = w[f.rows[f.cell_starts], None]
+            x, n = (each[f][band] if each[f].ndim == 3 else each[f] * of_cell for each in (sums, counts_of))
+            words += 2 * sign * (self._partners(f, u, x, of_product, w) - self._partners(f, ones, n, level, w))
         words = (words + rest[self.stratum]) / counts[form]  # by the form's share
         n = len(counts)
         of_weight, of_share = np.bincount(form, pairs, n), np.bincount(form, words, n)
@@ -325,20 +354,26 @@ class Comparison:
                 total += squares * (size * (size - 1)) / (n * (n - 1))
         return float(total)
 
-    def _partners(self, family: Family, u: np.ndarray, kernel: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """(n,): the products of each row with the others of its group, times the kernel (grid,) at their places and the
-        other's weight (n,), added up."""
-        total, rows = np.zeros(len(weight)), family.rows
-        if not len(rows):
-            return total
-        sums = family.cell_sums(u, weight)
-        for i in family.alike:
+    def _products(self, family: Family, u: np.ndarray, sums: np.ndarray) -> np.ndarray:
+        """(n,): the products of each row with the others of its group, whose sum is given (g, d), added up."""
+        total = np.zeros(len(u))
+        group = np.repeat(np.arange(len(sums)), np.diff(family.group_starts, append=len(family.rows)))
+        total[family.rows] = np.vecdot(u[family.rows], sums.astype(u.dtype)[group]) - 1
+        return total
+
+    def _partners(
+        self, family: Family, u: np.ndarray, sums: np.ndarray, kernel: np.ndarray, weight: np.ndarray
+    ) -> np.ndarray:
+        """(n,): the products of each row that has a weight (n,) with the others of its group, times the kernel (grid,)
+        at their places and the other's weight, added up; `sums` (c, d) are those of weighted rows."""
+        total, mixed = np.zeros(len(weight)), np.empty_like(sums)
+        for i in family.alike if len(family.rows) else ():
             where = self.grid(family.place[i][:, :, None], family.place[i][:, None, :])
-            sums[i] = np.matmul(kernel[where], sums[i])
-        cell = np.repeat(np.arange(len(sums)), np.diff(family.cell_starts, append=len(rows)))
-        total[rows] = (
-            np.vecdot(u[rows], sums.astype(u.dtype)[cell]) - kernel[self.diagonal[self.place[rows]]] * weight[rows]
-        )
+            mixed[i] = kernel[where] * sums[i] if i.shape[1] == 1 else np.matmul(kernel[where], sums[i])
+        counts = np.flatnonzero(weight[family.rows])
+        rows = family.rows[counts]
+        products = np.vecdot(u[rows], mixed.astype(u.dtype)[family.cell_of_row[counts]])
+        total[rows] = products - kernel[self.diagonal[self.place[rows]]] * weight[rows]
         return total
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ctxexp.maths.spectra import mean, principal_directions
+from ctxexp.maths.spectra import CHUNK, directions_of, mean, rounding_variance
 
 CUT = 0.05  # of the variance that a direction may hold
 DEAD = 1e-4  # of the median deviation of dimensions, below which one is constant
@@ -21,9 +21,19 @@ class Space:
     directions: np.ndarray  # (d, r)
 
     @classmethod
-    def of(cls, x: np.ndarray, rows: np.ndarray | None = None) -> Space:
-        """That of the rows of x (n, d), or of some of them."""
-        return cls(*principal_directions(x, rows))
+    def of(cls, x: np.ndarray, later: np.ndarray | None = None) -> tuple[Space, Space | None]:
+        """That of the rows of x (n, d), and that of those which are `later` (n,) bool."""
+        centre = mean(x)
+        parts = [_moments(x, centre, rows) for rows in ((slice(None),) if later is None else (later, ~later))]
+        every = tuple(map(sum, zip(*parts, strict=True)))
+        return cls._of(centre, *every), None if later is None else cls._of(centre, *parts[0])
+
+    @classmethod
+    def _of(cls, centre: np.ndarray, n: float, total: np.ndarray, squares: np.ndarray) -> Space:
+        """From sums about a centre (d,): of so many rows, (d,), of their products (d, d)."""
+        shift = total / n
+        cov, about = squares / n - np.outer(shift, shift), centre + shift
+        return cls(about, *directions_of(cov, rounding_variance(cov, about)))
 
     @property
     def loudest(self) -> float:
@@ -33,11 +43,22 @@ class Space:
     def normalized(self, x: np.ndarray, cut: float = CUT) -> np.ndarray:
         """The rows of x (n, d) about the mean, at norm 1, float32; directions that hold more than `cut` of the variance
         are scaled down until each holds that share of what is left. NaN for a row without a direction."""
-        y = (x - self.mean).astype(np.float32)
+        y = x - self.mean.astype(np.float32)
         if len(factors := cut_factors(self.variances, cut)):
             v = self.directions[:, : len(factors)].astype(np.float32)
             y -= (y @ v * (1 - factors).astype(np.float32)) @ v.T
         return unit_rows(y)
+
+
+def _moments(x: np.ndarray, centre: np.ndarray, rows: np.ndarray | slice) -> tuple[float, np.ndarray, np.ndarray]:
+    """How many rows there are, the sum of their differences to the centre (d,), that of their products (d, d)."""
+    some, c = x[rows], centre.astype(np.float32)
+    total, squares = np.zeros(len(c)), np.zeros((len(c), len(c)))
+    for at in range(0, len(some), CHUNK):
+        y = some[at : at + CHUNK] - c
+        total += y.sum(axis=0, dtype=np.float64)
+        squares += y.T @ y
+    return float(len(some)), total, squares
 
 
 def cut_factors(variances: np.ndarray, cut: float) -> np.ndarray:
@@ -59,12 +80,15 @@ def cut_factors(variances: np.ndarray, cut: float) -> np.ndarray:
 def scaled_by_dimension(x: np.ndarray, place: np.ndarray) -> np.ndarray:
     """The rows of x (n, d) about their mean, each dimension at standard deviation 1 within places, at norm 1, float32;
     dimensions that hardly vary are left out."""
-    squares = np.zeros(x.shape[1])
-    for rows in np.split(np.argsort(place, kind="stable"), np.cumsum(np.unique(place, return_counts=True)[1])[:-1]):
-        squares += np.square(x[rows] - mean(x, rows)).sum(axis=0)
-    deviation = np.sqrt(squares)
+    from scipy.sparse import csr_array
+
+    y = x - mean(x).astype(np.float32)
+    _, of_row, counts = np.unique(place, return_inverse=True, return_counts=True)
+    means = csr_array((1 / counts[of_row], (of_row, np.arange(len(y))))) @ y  # (places, d)
+    variance = (np.square(y).sum(axis=0, dtype=np.float64) - counts @ np.square(means)) / len(y)
+    deviation = np.sqrt(np.maximum(variance, 0))
     varies = deviation > DEAD * np.median(deviation)
-    return unit_rows(((x[:, varies] - mean(x)[varies]) / deviation[varies]).astype(np.float32))
+    return unit_rows(y[:, varies] / deviation[varies].astype(np.float32))
 
 
 def unit_rows(y: np.ndarray) -> np.ndarray:

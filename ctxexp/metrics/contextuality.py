@@ -9,7 +9,7 @@ import numpy as np
 from ctxexp.errors import MetricError
 from ctxexp.groups import Block, Group
 from ctxexp.maths.contextuality import Comparison, Uses, strata
-from ctxexp.maths.loudness import Space, scaled_by_dimension
+from ctxexp.maths.loudness import Space, cut_factors, scaled_by_dimension
 from ctxexp.maths.resampling import Curve, Resamples
 from ctxexp.metrics import Estimate, Metric, Reading
 from ctxexp.occurrences import Text
@@ -75,14 +75,18 @@ class Contextuality(Metric):
 
     def _measure(self, design: Design, x: np.ndarray, uses: np.ndarray) -> dict[str, float | Estimate]:
         """The statistics of a layer's rows x (m, d) and the uses among them (n, d)."""
-        space, same_place = Space.of(x), design.same_place
-        u = space.normalized(uses)
-        variants = {name: same_place.measure(space.normalized(uses, cut)).value for name, cut in CUTS.items()}
+        has_first = len(design.later) < len(design.rows)
+        space, rest = Space.of(x, design.is_later if has_first else None)
+        same_place, u = design.same_place, space.normalized(uses)
+        variants: dict[str, float] = {}
+        for name, cut in CUTS.items():
+            is_plain = "no_cut" in variants and not len(cut_factors(space.variances, cut))
+            scaled = None if is_plain else space.normalized(uses, cut)
+            variants[name] = variants["no_cut"] if scaled is None else same_place.measure(scaled).value
         variants["by_dimension"] = same_place.measure(scaled_by_dimension(uses, same_place.uses.place)).value
         variants["all_places"] = design.all_places.measure(u).value
-        if len(design.later) < len(design.rows):
-            rest = Space.of(x, design.later_rows).normalized(uses[design.later])
-            variants["no_first"] = design.without_first.measure(rest).value
+        if rest is not None:
+            variants["no_first"] = design.without_first.measure(rest.normalized(uses[design.later])).value
         if len(design.distinct) < len(design.rows):
             variants["no_near_duplicates"] = design.without_repeats.measure(u[design.distinct]).value
         value = self._estimate(design, u)
@@ -145,7 +149,7 @@ class Design:
         self.same_place = Comparison(uses, strata(uses.place))
         self.all_places = Comparison(uses, np.zeros_like(uses.place))
         self.later = np.flatnonzero(occurrences.places[self.rows] > 0)
-        self.later_rows = np.flatnonzero(occurrences.places[occurrences.rows] > 0)
+        self.is_later = occurrences.places[occurrences.rows] > 0
         self.distinct = np.flatnonzero(~_is_near_duplicate(text)[text.sentence_of_row[self.rows]])
         self.without_first, self.without_repeats = (
             Comparison(some, strata(some.place)) for some in (uses.subset(self.later), uses.subset(self.distinct))
