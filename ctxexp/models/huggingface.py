@@ -143,7 +143,8 @@ def from_transformers(
     """All layers of a transformers model in memory, on the device and in the type that it has, read as by `eval()`.
 
     Its vectors are those of `model=huggingface` on the same checkpoint, to the last bit; their cache is keyed by a hash
-    of weights, tokenizer and config. After further training call this again: the old encoder refuses changed weights.
+    of weights, buffers, tokenizer, config and the hidden states of a few fixed pieces; with hooks or code of your own
+    they are kept for no other run. After a change call this again: the old encoder refuses.
     Model and tokenizer stay as they are: training mode, `use_cache`, truncation and padding are the caller's.
     Weights count as the model's own, even those that were newly drawn on loading. A tokenizer that is still as it was
     loaded reads as its tokenizer.json says; one that was made or changed reads as it does.

@@ -66,15 +66,15 @@ NAMED: dict[str, Callable[[Any], object]] = {  # changes that no file and no wei
     "order": lambda model: model.model.layers.insert(0, model.model.layers.pop(1)),
 }
 OWN: dict[str, tuple[Callable[[Any], object], str]] = {  # what may do anything on other text
-    "hook": (hooked, "a hook of layers.0"),
+    "hook": (hooked, "layers.0._forward_hooks"),
     "forward": (patched, "layers.1.mlp.forward"),
     "parametrization": (
         lambda model: torch.nn.utils.parametrize.register_parametrization(
             model.model.layers[0].mlp.down_proj, "weight", Halved()
         ),
-        "the class Halved",
+        "Halved.(class)",
     ),
-    "activation": (lambda model: setattr(model.model.layers[0].mlp, "act_fn", Halved()), "the class Halved"),
+    "activation": (lambda model: setattr(model.model.layers[0].mlp, "act_fn", Halved()), "Halved.(class)"),
 }
 
 
@@ -121,7 +121,7 @@ def test_vectors_of_own_code_are_stored_for_nobody(
 
 def test_a_class_or_a_method_of_the_user_s_is_own_code(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     own = ctxexp.from_transformers(llama(type("Mine", (tr.LlamaModel,), {"__module__": __name__})), tokenizer)
-    assert own.details["not_stored"] == "the class Mine"
+    assert own.details["not_stored"] == "Mine.(class)"
     kind = type(llama().model.layers[0].mlp)
     forward = kind.forward
     monkeypatch.setattr(kind, "forward", lambda self, x: 2 * forward(self, x))

@@ -6,10 +6,9 @@ anything elsewhere, so it is named.
 from __future__ import annotations
 
 import hashlib
-import inspect
 import operator
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -86,47 +85,26 @@ def check_wrapper(wrapper: nn.Module, rows: Sequence[torch.Tensor], states: Stat
 
 def own_code(model: nn.Module) -> str:
     """The first part of the model, if any, that no library has written: a class, a hook, a function in a library's
-    place; in words."""
+    place."""
     if torch_modules._has_any_global_hook():  # type: ignore[no-untyped-call]
         return "a hook of all modules"
-    for name, module in model.named_modules():
-        place = name or type(module).__name__
-        hooks = [hook for key in ("_forward_hooks", "_forward_pre_hooks") for hook in vars(module)[key].values()]
-        if not all(map(is_of_library, hooks)):
-            return f"a hook of {place}"
-        if own := [key for key, value in vars(module).items() if callable(value) and not is_of_library(value)]:
-            return f"{place}.{own[0]}"
-    for kind in dict.fromkeys(base for module in model.modules() for base in type(module).__mro__):
-        if not is_of_library(kind):
-            return f"the class {kind.__name__}"
-        if own := [key for key, value in vars(kind).items() if inspect.isroutine(value) and not is_of_library(value)]:
-            return f"{kind.__name__}.{own[0]}"
+    owners = [(name or type(module).__name__, vars(module)) for name, module in model.named_modules()]
+    kinds = dict.fromkeys(kind for module in model.modules() for kind in type(module).__mro__)
+    for owner, own in [*owners, *((kind.__name__, {"(class)": kind, **vars(kind)}) for kind in kinds)]:
+        for key, value in own.items():
+            parts = value.values() if key in ("_forward_hooks", "_forward_pre_hooks") else [value]
+            if any(callable(part) and not is_of_library(part) for part in parts):
+                return f"{owner}.{key}"
     return ""
 
 
-def is_of_library(code: object) -> bool:
+def is_of_library(code: Any) -> bool:
     """Whether a class, function or callable object is of Python, torch or another library of models, and so is whatever
-    it wraps: a decorator keeps the name of what it decorates, so the namespaces count in which the code was written."""
-    return all(module.partition(".")[0] in LIBRARIES for module in _modules(code))
-
-
-def _modules(code: Any) -> Iterator[str]:
-    while code is not None:
-        code = getattr(code, "__func__", code)
-        if isinstance(code, partial):
-            code = code.func
-            continue
-        names = getattr(code, "__globals__", None)
-        if isinstance(names, dict):
-            yield str(names.get("__name__"))
-        elif not inspect.isbuiltin(code):
-            yield str((code if isinstance(code, type) else type(code)).__module__)
-        code = getattr(code, "__wrapped__", None)
-
-
-def is_plain(tensor: torch.Tensor) -> bool:
-    """Whether its values can be looked at: it isn't quantised, nor elsewhere until it is used, nor empty."""
-    return type(tensor) in (torch.Tensor, nn.Parameter) and bool(tensor.numel()) and not tensor.is_meta
+    it wraps: a decorator keeps the name of what it decorates, so the namespace counts in which the code was written."""
+    code = code.func if isinstance(code, partial) else getattr(code, "__func__", code)
+    names = getattr(code, "__globals__", None) or {"__name__": code.__module__ or type(code).__module__}
+    inner = getattr(code, "__wrapped__", None)
+    return str(names.get("__name__")).partition(".")[0] in LIBRARIES and (inner is None or is_of_library(inner))
 
 
 class Identity:
@@ -145,7 +123,7 @@ class Identity:
         self.model, self.own_code = model, own_code(model)
         rows = torch.split(ordinary_pieces(model, sum(LENGTHS)), LENGTHS)
         self.rows = [row[None, :window] for row in rows]
-        self._seen: tuple[list[object], list[tuple[int, float]]] | None = self._attributes()
+        self._seen: tuple[list[object], list[Any]] | None = self._attributes()
         self.digest, states = self._compute()
         for wrapper in wrappers:
             check_wrapper(wrapper, self.rows, states)
@@ -166,15 +144,12 @@ class Identity:
         self._seen = now
         return False
 
-    def _attributes(self) -> tuple[list[object], list[tuple[int, float]]]:
+    def _attributes(self) -> tuple[list[object], list[Any]]:
         """Every attribute of the model, and of its tensors how often they were written to, as torch counts, and one
         value: torch counts neither what inference mode made nor what is written to `.data`."""
         values = [value for _, copied in attributes(self.model) for value in copied.values()]
         tensors = (*self.model.parameters(), *self.model.buffers())
-        counts = [
-            (0 if x.is_inference() else x._version, x.reshape(-1)[x.numel() // 2].item() if is_plain(x) else 0)
-            for x in tensors
-        ]
+        counts = [(0 if x.is_inference() else x._version, x.is_meta or x.reshape(-1)[-1:].tolist()) for x in tensors]
         return [*values, *(type(module).forward for module in self.model.modules())], counts
 
     def _compute(self) -> tuple[str, States]:

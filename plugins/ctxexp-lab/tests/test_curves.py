@@ -194,6 +194,35 @@ def test_what_cannot_be_measured_is_said(tokenizer: Any, caplog: pytest.LogCaptu
         model.transformer.h[0].attn.c_attn.weight.fill_(float("nan"))
     assert curves.step(model, 1) == {"layers/not_measured": 1.0}  # what watches it ends no training
     assert "step 1 isn't measured" in caplog.text
+    first = LayerCurves(text, every=1, measures=["anisotropy"], tokenizer=tokenizer)
+    assert first.step(model, 7) == {"layers/not_measured": 1.0}
+
+
+def test_what_can_t_be_measured_is_said_at_the_first_step_not_at_the_first_measured_one(tokenizer: Any) -> None:
+    text = ["The dog ran home.", "The dog sat."]
+    with pytest.raises(ConfigError, match="tokenizer"):
+        LayerCurves(text, every=500).step(network(tokenizer), 1)
+    curves = LayerCurves(text, measures=["anisotropy"], tokenizer=tokenizer, stop_when="anisotropy > 1 in layer 9")
+    with pytest.raises(ConfigError, match="layers 0 to 2"):
+        curves.step(network(tokenizer), 1)
+
+
+def test_another_training_begins_with_nothing_of_the_one_before(tokenizer: Any, tmp_path: Path) -> None:
+    text, model = ["The dog ran home.", "The dog sat.", "A dog ran."], network(tokenizer)
+    curves = LayerCurves(
+        text, every=1, measures=["anisotropy"], tokenizer=tokenizer, stop_when="anisotropy > -1 after step 0",
+        folder=tmp_path / "live",
+    )  # fmt: skip
+    for step in (0, 1):
+        curves.step(model, step)
+    assert curves.should_stop
+    assert curves.step(model, 1) == {}
+    curves.step(model, 0)  # a lower step
+    assert (curves.should_stop, curves.reason, list(curves.results)) == (False, "", [0])
+    assert curves.step(network(tokenizer, seed=1), 0)  # another model at the same one
+    assert list(curves.results) == [0]
+    saved = [str(path.relative_to(tmp_path)) for path in sorted(tmp_path.glob("*/*"))]
+    assert saved == ["live/step0", "live/step1", "live-2/step0", "live-3/step0"]
 
 
 def test_of_several_processes_the_first_one_measures(tokenizer: Any) -> None:

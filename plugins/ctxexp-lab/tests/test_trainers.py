@@ -55,7 +55,8 @@ def check(curves: LayerCurves, reported: list[dict[str, float]]) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_transformers_trainer_reports_and_stops(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_attached", [True, False])
+def test_transformers_trainer_reports_and_stops(tmp_path: Path, is_attached: bool) -> None:
     from transformers import Trainer, TrainerCallback, TrainingArguments
 
     class Collapse(TrainerCallback):
@@ -74,15 +75,19 @@ def test_transformers_trainer_reports_and_stops(tmp_path: Path) -> None:
         save_strategy="no", logging_strategy="no", learning_rate=1e-9,
     )  # fmt: skip
     data: Any = [{"input_ids": one, "labels": one} for one in ids]
-    trainer = Trainer(network(), arguments, train_dataset=data, processing_class=tokenizer(), callbacks=[Collapse])
     curves = made_curves(stop_when="anisotropy > .95")
-    curves.attach(trainer)
+    callbacks = [Collapse] if is_attached else [Collapse, curves]
+    trainer = Trainer(network(), arguments, train_dataset=data, processing_class=tokenizer(), callbacks=callbacks)
+    if is_attached:
+        curves.attach(trainer)
     trainer.train()
     assert trainer.state.global_step == 4
     history = [one for one in trainer.state.log_history if "layers/anisotropy/01" in one]
     assert [one["step"] for one in history] == [0, 2, 4]
     check(curves, history)
-    check(curves, Collapse.seen)
+    check(curves, Collapse.seen[-3:])
+    trainer.train()  # once more: of collapsed weights, to the first step at which they are measured
+    assert (list(curves.results), curves.reason[:7]) == ([0], "step 0:")
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -137,7 +137,7 @@ class LayerCurves(TrainerCallback):  # type: ignore[misc]  # transformers has no
             CtxexpError: The model can't be measured, or not by these measures.
         """
         self._n_sessions += bool(self.results)
-        if model is not self._model or self._step is not None:
+        if model is not self._model:
             self._encoder = None
         self._model, self._step, self.results = model, None, {}
         self.should_stop, self.reason = False, ""

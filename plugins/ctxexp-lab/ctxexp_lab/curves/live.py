@@ -79,11 +79,11 @@ def device_of(network: object) -> torch.device:
 
 @contextmanager
 def keep_states(device: torch.device) -> Iterator[None]:
-    """Inside, a model is read in the type that it has, and what is drawn at random moves no state outside."""
+    """Inside, what is drawn at random moves no state outside."""
     states = random.getstate(), np.random.get_state()
     devices = [device] if device.type == "cuda" else []
     try:
-        with torch.random.fork_rng(devices), torch.autocast(device.type, enabled=False):
+        with torch.random.fork_rng(devices):
             yield
     finally:
         random.setstate(states[0])
