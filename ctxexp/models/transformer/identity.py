@@ -102,7 +102,7 @@ def is_of_library(code: Any) -> bool:
     """Whether a class, function or callable object is of Python, torch or another library of models, and so is whatever
     it wraps: a decorator keeps the name of what it decorates, so the namespace counts in which the code was written."""
     code = code.func if isinstance(code, partial) else getattr(code, "__func__", code)
-    names = getattr(code, "__globals__", None) or {"__name__": code.__module__ or type(code).__module__}
+    names = getattr(code, "__globals__", None) or {"__name__": getattr(code, "__module__", "") or type(code).__module__}
     inner = getattr(code, "__wrapped__", None)
     return str(names.get("__name__")).partition(".")[0] in LIBRARIES and (inner is None or is_of_library(inner))
 
