@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from functools import cache, partial
 from itertools import combinations, permutations
 
@@ -88,7 +87,7 @@ def cut(x: np.ndarray, share: float = 0.05) -> np.ndarray:
         after = np.minimum(after, share * after.sum())
     if alive.sum() * share <= 1:
         after = alive.astype(float)
-    return x @ (directions * np.sqrt(after / np.where(alive, variances, 1))) @ directions.T  # type: ignore[no-any-return]
+    return x @ (directions * np.sqrt(after / np.where(alive, variances, 1))) @ directions.T
 
 
 def stratum(place: int) -> int:
@@ -103,52 +102,45 @@ def contextuality(
     document: np.ndarray,
     neighbours: np.ndarray,
     weights: np.ndarray,
+    shares: np.ndarray,
     *,
-    any_place: bool = False,
+    all_places: bool = False,
 ) -> float:
     """How far two uses of a word at one place lie apart, over how far those of two words do; mean over bands.
 
-    A row of x (n, d) is a use of word (n,), -1: it counts in the scale alone; neighbours (n, 2) are the words beside
-    it, any number standing for none. weights (bands, words). `any_place`: pairs whatever their places, as one stratum.
+    A row of x (n, d) is a use of word (n,) between the neighbours (n,), equal for equal ones; a word of n uses has
+    weights (bands, words) / n^2 a pair, and shares (bands, words) / n a use. `all_places`: they are one stratum.
     """
     u = cut(x)
     u /= np.linalg.norm(u, axis=1, keepdims=True)
-    distance = 1 - u @ u.T
-    rows, words = np.flatnonzero(word >= 0).tolist(), sorted(set(word.tolist()) - {-1})
-    places = place.tolist()
-    strata = [0 if any_place else stratum(p) for p in places]
-    uses: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for i in rows:
-        uses[word[i], places[i]].append(i)
+    distance, rows = 1 - u @ u.T, range(len(x))
+    places, strata = place.tolist(), [0 if all_places else stratum(p) for p in place.tolist()]
+    uses = np.maximum(np.bincount(word, minlength=weights.shape[1]), 1)
 
-    def between(weight: np.ndarray, p: int, q: int) -> float:
+    def between(share: np.ndarray, p: int, q: int) -> float:
         """The mean distance of different words in different documents, the one at place p, the other at q."""
-        total = norm = 0.0
-        for v, w in permutations(words, 2):
-            pairs = [distance[i, j] for i in uses[v, p] for j in uses[w, q] if document[i] != document[j]]
-            if pairs:
-                total += weight[v] * weight[w] * sum(pairs) / len(pairs)
-                norm += weight[v] * weight[w]
-        return total / norm if norm else math.nan
+        total = weight = 0.0
+        for i, j in permutations(rows, 2):
+            if (places[i], places[j]) == (p, q) and word[i] != word[j] and document[i] != document[j]:
+                total += share[i] * share[j] * distance[i, j]
+                weight += share[i] * share[j]
+        return total / weight
 
-    def of_band(weight: np.ndarray) -> float:
-        b = cache(partial(between, weight))
+    def of_band(of_word: np.ndarray, share_of_word: np.ndarray) -> float:
+        share = (share_of_word / uses)[word]
+        b = cache(partial(between, share))
         sums = np.zeros(2)
         for s in set(strata):
-            means, weight_of_means = np.zeros(2), 0.0
-            for w in words:
-                pairs = []
-                for i, j in combinations([i for i in rows if word[i] == w and strata[i] == s], 2):
-                    if document[i] != document[j] and (neighbours[i] != neighbours[j]).any():
-                        p, q = places[i], places[j]
-                        other_words = (b(p, p) + b(q, q)) / 2
-                        pairs.append((distance[i, j] - (b(p, q) - other_words), other_words))
-                pairs = [pair for pair in pairs if not np.isnan(pair).any()]
-                if pairs:
-                    means += weight[w] * np.mean(pairs, axis=0)
-                    weight_of_means += weight[w]
-            if weight_of_means:
-                sums += sum(weight[word[i]] for i in rows if strata[i] == s) * means / weight_of_means
+            total, weight = np.zeros(2), 0.0
+            inside = [i for i in rows if strata[i] == s]
+            for i, j in combinations(inside, 2):
+                if word[i] == word[j] and document[i] != document[j] and neighbours[i] != neighbours[j]:
+                    p, q, of_pair = places[i], places[j], of_word[word[i]] / uses[word[i]] ** 2
+                    other_words = (b(p, p) + b(q, q)) / 2
+                    total += of_pair * np.array([distance[i, j] - (b(p, q) - other_words), other_words])
+                    weight += of_pair
+            if weight:
+                sums += share[inside].sum() * total / weight
         return float(sums[0] / sums[1])
 
-    return float(np.mean([of_band(weight) for weight in weights]))
+    return float(np.mean([of_band(*band) for band in zip(weights, shares, strict=True)]))
