@@ -93,15 +93,14 @@ def test_the_readme_prints_the_kept_numbers_of_a_known_model() -> None:
         index="layer", columns="statistic", values=["value", "low", "high"]
     )
     block = marked(ROOT / "README.md", "known model")
-    lines = re.findall(r"^(\d+) +([^\s*]+)\*? +\[(\S+), (\S+)\] +(\S+) +(\S+)$", block, flags=re.MULTILINE)
+    lines = re.findall(r"^(\d+) +(\S+) \[(\S+), (\S+)\] (\S+)–(\S+)$", block, flags=re.MULTILINE)
     assert [int(layer) for layer, *_ in lines] == kept.index.to_list()
     for layer, *printed in lines:
         row = kept.loc[int(layer)]
-        exact = [row[at, "share_of_room"] for at in ("value", "low", "high")]
-        exact += [row["value", statistic] for statistic in ("raw", "baseline")]
-        assert [float(number) for number in printed] == pytest.approx(exact, abs=5.1e-4)
-    deepest = int(kept["value", "share_of_room"].idxmin())
+        exact = [row[at, "raw"] for at in ("value", "low", "high")]
+        assert [float(number) for number in printed[:3]] == pytest.approx(exact, abs=5.1e-4)
+        ends = [row["value", statistic] for statistic in ("lowest", "highest")]
+        assert [float(number) for number in printed[3:]] == pytest.approx(ends, abs=5.1e-3)
     home = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    assert f"up to the last layer, {deepest}:" in home
-    for statistic in ("share_of_room", "raw", "baseline"):
-        assert f"{kept.loc[deepest, ('value', statistic)]:.2f}" in home
+    first, last = (kept["value", "raw"].iloc[i] for i in (0, -1))
+    assert f"grows from {first:.2f} at the input to {last:.2f} at the last layer, {kept.index[-1]}:" in home

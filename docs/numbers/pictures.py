@@ -81,7 +81,7 @@ def uses() -> None:
         axes.set_xlabel(f"two uses of {word}: {1 - alike:.2f} apart\n{word} and {other}: {apart:.2f}", fontsize=9)
         axes.set(xticks=[], yticks=[], xlim=(-0.9, 0.9), ylim=(-0.9, 0.9), aspect="equal")
     with TemporaryDirectory() as folder:
-        canvas.savefig(drawn := Path(folder) / "uses.png", dpi=150)
+        canvas.savefig(drawn := Path(folder) / "uses.png", dpi=150, bbox_inches="tight")
         write_small(drawn, DOCS / "uses.png")
 
 
