@@ -142,7 +142,7 @@ def test_it_is_done(words: str, printed: str, capsys: pytest.CaptureFixture[str]
     assert run_command_line([*shlex.split(words), *([] if verbs else [*FAST, "verbose=true"])]) == 0
     out = capsys.readouterr().out
     assert printed in out
-    assert verbs or "mean_cosine" in out
+    assert verbs or "anisotropy" in out
 
 
 def test_a_run_stands_for_its_model() -> None:
