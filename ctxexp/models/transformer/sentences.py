@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,10 +26,8 @@ from ctxexp.models.transformer.pieces import PieceCache, Pieces
 from ctxexp.models.transformer.pipeline import Pipeline
 from ctxexp.models.transformer.unused import is_own_code
 
-if TYPE_CHECKING:
-    from ctxexp.models.transformer.encoder import TransformerEncoder
-
 log = logging.getLogger("ctxexp")
+TransformerEncoder = Any  # of `encoder`, which imports this file
 
 
 class TransformerSentences(Encoder):
