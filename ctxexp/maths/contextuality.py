@@ -233,7 +233,8 @@ class Comparison:
         return sums | {f: np.stack([f.weighted_sums(u, w) for w in self.of_use]) for f in weighted}
 
     def _between(self, sums: dict[Family, np.ndarray]) -> np.ndarray:
-        return sum(sign * self._by_place(f, sums[f], self.of_use) for sign, f in self._other_form)
+        nothing = np.zeros((len(self.of_use), len(self.p)))
+        return sum((sign * self._by_place(f, sums[f], self.of_use) for sign, f in self._other_form), nothing)
 
     def _within(self, sums: dict[Family, np.ndarray]) -> np.ndarray:
         """(bands, strata): the products of the pairs of uses of a form, times their weights, added up."""
@@ -267,7 +268,9 @@ class Comparison:
         rest = numerator - of_band[:, None] * denominator
         kernel = 1 - by_place - of_band[:, None] * (1 - own_of_both) - rest[:, self.grid_stratum]
         counts = self._sums(np.ones((len(u), 1)))
-        products = sum(sign * self._products(f, u, f.group_sums(sums[f])) for sign, f in self._same_form)
+        products = np.zeros(len(u))
+        for sign, family in self._same_form:
+            products += sign * self._products(family, u, family.group_sums(sums[family]))
         parts = [
             self._influence(
                 u, sums, counts, products, band, float(of_band[band]), kernel[band], product[band], rest[band]

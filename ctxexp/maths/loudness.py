@@ -13,7 +13,7 @@ DEAD = 1e-4  # of the median deviation of dimensions, below which one is constan
 
 
 @dataclass(frozen=True)
-class Space:
+class LayerScale:
     """The scale of a layer: its rows' mean, and the directions of their variance."""
 
     mean: np.ndarray  # (d,)
@@ -21,18 +21,24 @@ class Space:
     directions: np.ndarray  # (d, r)
 
     @classmethod
-    def of(cls, x: np.ndarray, later: np.ndarray | None = None) -> tuple[Space, Space | None]:
-        """That of the rows of x (n, d), and that of those which are `later` (n,) bool."""
+    def of(cls, x: np.ndarray) -> LayerScale:
+        """That of the rows of x (n, d)."""
         centre = mean(x)
-        parts = [_moments(x, centre, rows) for rows in ((slice(None),) if later is None else (later, ~later))]
-        every = tuple(map(sum, zip(*parts, strict=True)))
-        return cls._of(centre, *every), None if later is None else cls._of(centre, *parts[0])
+        return cls._of(centre, *_moments(x, centre))
 
     @classmethod
-    def _of(cls, centre: np.ndarray, n: float, total: np.ndarray, squares: np.ndarray) -> Space:
+    def of_some(cls, x: np.ndarray, which: np.ndarray) -> tuple[LayerScale, LayerScale]:
+        """That of the rows of x (n, d), and that of those which `which` (n,) bool names, in one pass."""
+        centre = mean(x)
+        n, total, squares = _moments(x[which], centre)
+        m, rest, others = _moments(x[~which], centre)
+        return cls._of(centre, n + m, total + rest, squares + others), cls._of(centre, n, total, squares)
+
+    @classmethod
+    def _of(cls, centre: np.ndarray, n: float, total: np.ndarray, squares: np.ndarray) -> LayerScale:
         """From sums about a centre (d,): of so many rows, (d,), of their products (d, d)."""
-        shift = total / n
-        cov, about = squares / n - np.outer(shift, shift), centre + shift
+        shift = total / max(n, 1.0)
+        cov, about = squares / max(n, 1.0) - np.outer(shift, shift), centre + shift
         return cls(about, *directions_of(cov, rounding_variance(cov, about)))
 
     @property
@@ -50,15 +56,15 @@ class Space:
         return unit_rows(y)
 
 
-def _moments(x: np.ndarray, centre: np.ndarray, rows: np.ndarray | slice) -> tuple[float, np.ndarray, np.ndarray]:
+def _moments(x: np.ndarray, centre: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     """How many rows there are, the sum of their differences to the centre (d,), that of their products (d, d)."""
-    some, c = x[rows], centre.astype(np.float32)
+    c = centre.astype(x.dtype)
     total, squares = np.zeros(len(c)), np.zeros((len(c), len(c)))
-    for at in range(0, len(some), CHUNK):
-        y = some[at : at + CHUNK] - c
+    for at in range(0, len(x), CHUNK):
+        y = x[at : at + CHUNK] - c
         total += y.sum(axis=0, dtype=np.float64)
         squares += y.T @ y
-    return float(len(some)), total, squares
+    return float(len(x)), total, squares
 
 
 def cut_factors(variances: np.ndarray, cut: float) -> np.ndarray:

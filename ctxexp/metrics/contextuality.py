@@ -9,7 +9,7 @@ import numpy as np
 from ctxexp.errors import MetricError
 from ctxexp.groups import Block, Group
 from ctxexp.maths.contextuality import Comparison, Uses, strata
-from ctxexp.maths.loudness import Space, cut_factors, scaled_by_dimension
+from ctxexp.maths.loudness import LayerScale, cut_factors, scaled_by_dimension
 from ctxexp.maths.resampling import Curve, Resamples
 from ctxexp.metrics import Estimate, Metric, Reading
 from ctxexp.occurrences import Text
@@ -76,7 +76,7 @@ class Contextuality(Metric):
     def _measure(self, design: Design, x: np.ndarray, uses: np.ndarray) -> dict[str, float | Estimate]:
         """The statistics of a layer's rows x (m, d) and the uses among them (n, d)."""
         has_first = len(design.later) < len(design.rows)
-        space, rest = Space.of(x, design.is_later if has_first else None)
+        space, rest = LayerScale.of_some(x, design.is_later) if has_first else (LayerScale.of(x), None)
         same_place, u = design.same_place, space.normalized(uses)
         variants: dict[str, float] = {}
         for name, cut in CUTS.items():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ctxexp.maths.contextuality import Comparison, Uses, strata
-from ctxexp.maths.loudness import Space
+from ctxexp.maths.loudness import LayerScale
 from ctxexp.maths.word_mix import WordMix
 from tests import naive
 
@@ -24,7 +24,7 @@ def test_sums_give_what_pairs_give(first: int, places: int, dim: int, *, all_pla
     mix = WordMix(bands=(1e-3, 0.04, 1)).of(np.bincount(word.ravel(), minlength=n_words), word.size)
     uses = Uses(form=word.ravel(), place=place, document=document, neighbours=neighbours, mix=mix)
     stratum = np.zeros_like(place) if all_places else strata(place)
-    found = Comparison(uses, stratum).measure(Space.of(x.astype(np.float32)).normalized(x)).value
+    found = Comparison(uses, stratum).measure(LayerScale.of(x.astype(np.float32)).normalized(x)).value
     every = np.ones(n_words, bool)
     weights, shares = mix.by_band(every), mix.shares(every)
     assert len(weights) == 2
