@@ -21,8 +21,8 @@ Example:
     >>> import ctxexp
     >>> text = ["The bank of the river was wet.", "The bank lent us money.", "We sat on the bank."]
     >>> results = ctxexp.measure("gpt2", text, metrics="self_similarity", min_contexts=2, progress=False)
-    >>> results["self_similarity"].round(1).tolist()  # of the small GPT-2: its share of the room, by layer
-    [1.0, 0.9, 0.9, 0.8, 0.8]
+    >>> results["self_similarity"].round(1).tolist()  # of the small GPT-2, by layer
+    [1.0, 1.0, 1.0, 0.9, 0.8]
 """
 
 from __future__ import annotations

@@ -29,7 +29,6 @@ TOOLS = ("ctxexp", "compare")  # plugins whose other verbs are tools
 MEASURES = (
     "contextuality",
     "self_similarity",
-    "intra_sentence_similarity",
     "max_explainable_variance",
     "anisotropy",
     "sts",

@@ -26,7 +26,7 @@ def strata(place: np.ndarray) -> np.ndarray:
     """The stratum of each place (n,): 0 to 15 are one each, then there are four an octave.
 
     Example:
-        >>> strata(np.array([0, 15, 16, 18, 19, 31, 32])).tolist()
+        >>> strata(np.array([0, 15, 16, 18, 20, 31, 32])).tolist()
         [0, 15, 16, 16, 17, 19, 20]
     """
     beyond = np.floor(OCTAVE * np.log2(np.maximum(place, SINGLE) / SINGLE) + 1e-9).astype(np.int64)

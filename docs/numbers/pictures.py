@@ -16,7 +16,7 @@ import numpy as np
 
 import ctxexp
 from ctxexp.command import Experiment, configured
-from ctxexp.maths.loudness import LayerScale
+from ctxexp.maths import principal_directions
 from ctxexp.report import PALETTE, Ink, empty_figure
 from docs.numbers.marked import write_marked, write_small
 from docs.numbers.part import ROOT
@@ -69,8 +69,9 @@ def uses() -> None:
     of_words = [groups.rows[slice(*groups.starts[(at := list(groups.keys).index(w)) : at + 2])] for w in (word, other)]
     for axes, layer in zip(canvas.subplots(1, len(layers)), layers, strict=True):
         x = np.asarray(space.layer(layer), np.float32)
-        scale = LayerScale.of(x[occurrences.rows])
-        a, b = (scale.normalized(x[rows]).astype(np.float64) for rows in of_words)
+        centre = principal_directions(x[occurrences.rows])[0]  # no direction of this model is loud
+        a, b = (x[rows] - centre for rows in of_words)
+        a, b = (y / np.linalg.norm(y, axis=1, keepdims=True) for y in (a, b))
         centre = np.concatenate([a, b]).mean(axis=0)
         directions = np.linalg.svd(np.concatenate([a, b]) - centre, full_matrices=False)[2][:2].T
         for points, colour in ((b, Ink.FAINT), (a, PALETTE[0])):

@@ -334,10 +334,10 @@ def test_note_is_a_table_of_linked_jobs() -> None:
 
 
 def test_a_jobs_note_is_its_table() -> None:
-    curves = {"self_similarity/share_of_room": np.array([0.5, np.nan]), "word_norm/raw": np.array([1.25, 12.5])}
+    curves = {"self_similarity/raw": np.array([0.5, np.nan]), "word_norm/raw": np.array([1.25, 12.5])}
     found = results_with(curves)
     lines = job_note(found, "1", "r").splitlines()
-    assert lines[0] == "Self similarity in this run: one layer, 0 (share of the room above chance 0.50 at layer 0)."
+    assert lines[0] == "Self similarity in this run: one layer, 0 (0.50 at layer 0)."
     assert lines[2] == "```"
     assert [line.split() for line in lines[6:8]] == [["0", "0.500", "1.250"], ["1", "12.500"]]
     assert "[files](#/experiments/1/runs/r/artifacts)" in lines[-1]

@@ -58,9 +58,9 @@ def test_sentence_vectors_are_those_of_encode(tiny_model: Folder, tmp_path: Path
     made = encoder(folder)
     expected = model.encode(TEXTS, batch_size=4, show_progress_bar=False)
     scale = np.abs(expected).max()
-    np.testing.assert_allclose(last_layer(made) / scale, expected / scale, atol=1e-6)
+    np.testing.assert_allclose(last_layer(made) / scale, expected / scale, atol=2e-6)
     own = PIPELINES[name](network)
-    np.testing.assert_allclose(last_layer(from_transformers(own)) / scale, expected / scale, atol=1e-6)
+    np.testing.assert_allclose(last_layer(from_transformers(own)) / scale, expected / scale, atol=2e-6)
     short = SENTENCES[4:]  # within any window
     for a, b in zip(made.encode(short), encoder(network).encode(short), strict=True):
         np.testing.assert_array_equal(a.layers, b.layers)  # words are the network's

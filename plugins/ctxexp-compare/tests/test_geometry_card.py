@@ -118,12 +118,12 @@ def test_files_hold_every_curve_and_the_table_its_chance_levels(tmp_path: Path) 
     assert held["curves"]["mev_released/raw"]["value"] == [0.1, 0.2, 0.3, 0.4]
     assert (held["format"], held["command"]) == (1, "")
     assert held["findings"] == made.findings
-    assert made.findings[0].startswith("Self-similarity in my model: ")
+    assert made.findings[0].startswith("Self-similarity (adjusted) in my model: ")
     assert f"**In words**\n\n- {made.findings[0]}" in shown
     assert picture.read_text().startswith("<?xml")
 
 
-def test_the_share_of_the_room_leads_with_what_it_is_made_of_beside_it() -> None:
+def test_a_value_above_chance_has_what_it_is_made_of_beside_it() -> None:
     share, chance = np.array([0.6, 0.5, 0.4, 0.3]), np.array([0.1, 0.2, 0.3, 0.01])
     curves = {"share_of_room": share, "baseline": chance, "adjusted": share * (1 - chance)}
     curves["raw"] = curves["adjusted"] + chance
@@ -133,14 +133,11 @@ def test_the_share_of_the_room_leads_with_what_it_is_made_of_beside_it() -> None
     measure = {**MEASURES["self_similarity"], "over": "word"}
     info = run_info(title="tiny", n_layers=4, measures={"self_similarity": measure}, mix=mix)
     made = card(results_with(named, info=info))
-    name = "Self-similarity (2 of 3 bands), share of the room above chance"
+    name = "Self-similarity (2 of 3 bands), adjusted"
     shown = re.sub(" +", " ", made.markdown("card.svg"))
-    assert f"| layer | {name} (raw, chance, adjusted) |" in shown
-    assert "| 2 | 0.400 (0.580, 0.300, 0.280) |" in shown
-    assert r"| 3 | 0.300\* (0.307, 0.010, 0.297) |" in shown  # adjusted rises where chance falls
-    assert rf"- {name}, \* at layer 3, adjusted moves the other way" in shown
-    assert f"- share of the room above chance: {SHARE_OF_ROOM}" in shown
-    assert made.extremes[0].startswith(f"{name}: highest in layer 0, 0.600 [0.590, 0.610]")
+    assert f"| layer | {name} (raw, chance) |" in shown
+    assert "| 2 | 0.280 (0.580, 0.300) |" in shown
+    assert made.extremes[0].startswith(f"{name}: highest in layer 0, 0.540, lowest in layer 2")
     assert any("2 of 3 bands" in line and "1,500 words more" in line for line in made.warnings)
     assert "2 of 3 bands" in made.findings[0]
 

@@ -397,7 +397,9 @@ def test_the_command_prints_and_writes(data: Path, tmp_path: Path, capsys: pytes
     ]
     for candidates in ("benchmark", "3"):
         assert (
-            run_command_line(["bench-words", *common, "benchmarks=[google]", f"candidates={candidates}", "oov=skip"])
+            run_command_line(
+                ["bench-words", *common, "benchmarks=[google]", f"candidates={candidates}", "oov=skip", "replace=true"]
+            )
             == 0
         )
         rows = list(csv.DictReader(out.read_text(encoding="utf-8").splitlines()))
@@ -405,7 +407,12 @@ def test_the_command_prints_and_writes(data: Path, tmp_path: Path, capsys: pytes
         expected = evaluate(WordSpace.of(words, x), load(data, ["google"]), BenchmarkOptions(candidates=pool))
         assert [r["value"] for r in rows] == [str(s.value) for s in expected]
     (tmp_path / "list").write_text("old\nnew\n")
-    assert run_command_line(["bench-words", *common, f"shared_vocabulary={tmp_path / 'list'}", "benchmarks=[men]"]) == 0
+    assert (
+        run_command_line(
+            ["bench-words", *common, f"shared_vocabulary={tmp_path / 'list'}", "benchmarks=[men]", "replace=true"]
+        )
+        == 0
+    )
     said = capsys.readouterr().out
     assert "0 of 2 (0.0%)" in said
     assert f"shared vocabulary: {tmp_path / 'list'}" in said
