@@ -56,11 +56,11 @@ def test_sentence_vectors_are_those_of_encode(tiny_model: Folder, tmp_path: Path
     folder = saved(PIPELINES[name](network), tmp_path / "model")
     model = st.SentenceTransformer(str(folder), device="cpu")
     made = encoder(folder)
-    expected = model.encode(TEXTS, batch_size=4, show_progress_bar=False)
+    expected = model.encode(TEXTS, batch_size=1, show_progress_bar=False)  # unpadded, as ours: float32 tells paddings
     scale = np.abs(expected).max()
-    np.testing.assert_allclose(last_layer(made) / scale, expected / scale, atol=2e-6)
+    np.testing.assert_allclose(last_layer(made) / scale, expected / scale, atol=1e-6)
     own = PIPELINES[name](network)
-    np.testing.assert_allclose(last_layer(from_transformers(own)) / scale, expected / scale, atol=2e-6)
+    np.testing.assert_allclose(last_layer(from_transformers(own)) / scale, expected / scale, atol=1e-6)
     short = SENTENCES[4:]  # within any window
     for a, b in zip(made.encode(short), encoder(network).encode(short), strict=True):
         np.testing.assert_array_equal(a.layers, b.layers)  # words are the network's
