@@ -216,20 +216,16 @@ def test_the_table_says_when_half_of_the_change_is_made() -> None:
     assert barely.shown[0][-1] == "32"
 
 
-def shares_of_room(
+def runs_with_chance(
     values: np.ndarray, levels: np.ndarray, folder: str = "out/gpt2/checkpoints"
 ) -> list[LabelledResults]:
-    """Runs at STEPS whose last layer's self-similarity less chance is values, with chance at levels; (steps,) each."""
+    """Runs at STEPS whose last layer's self-similarity is values to .01, with chance at levels; (steps,) each."""
     out = []
     for (label, one), value, chance in zip(runs(values[:, None], folder), values, levels, strict=True):
-        share = value / (1 - chance)
-        curves = {
-            "raw": value + chance, "baseline": chance, "adjusted": value, "share_of_room": share,
-            "share_of_room_ci_low": share - 0.01, "share_of_room_ci_high": share + 0.01,
-        }  # fmt: skip
-        info = replace(
-            one.info, measures={"self_similarity": replace(one.info.measures["self_similarity"], level="exact")}
-        )
+        ends = {"raw_ci_low": value - 0.01, "raw_ci_high": value + 0.01}
+        curves = {"raw": value, "baseline": chance, "adjusted": value - chance, **ends}
+        measure = replace(one.info.measures["self_similarity"], level="exact", main="raw")
+        info = replace(one.info, measures={"self_similarity": measure})
         out.append((label, results_with({f"self_similarity/{k}": np.array([v]) for k, v in curves.items()}, info=info)))
     return out
 
@@ -237,16 +233,17 @@ def shares_of_room(
 def test_the_figure_s_sentence_is_of_the_main_curve() -> None:
     values = np.array([34, 34, 34, 36, 70, 74, 61, 51]) / 100
     levels = np.array([40, 40, 40, 39, 10, 13, 28, 42]) / 100
-    steady = shares_of_room(np.linspace(0.1, 0.5, 8), np.full(8, 0.5), "out/bert/checkpoints")
-    flat = shares_of_room(np.full(8, 0.5), np.full(8, 0.5), "out/elmo/checkpoints")
-    drawn = figure([*shares_of_room(values, levels), *steady, *flat])
+    steady = runs_with_chance(np.linspace(0.1, 0.5, 8), np.full(8, 0.5), "out/bert/checkpoints")
+    flat = runs_with_chance(np.full(8, 0.5), np.full(8, 0.5), "out/elmo/checkpoints")
+    drawn = figure([*runs_with_chance(values, levels), *steady, *flat])
     assert drawn is not None
     title, said, facts, notes = (" ".join(text.get_text().split()) for text in drawn.texts)
     assert title == "When in training does context come about?"
     assert said == (
-        "Self-similarity in the last layer, adjusted: in gpt2 from 0.34 at step 0 to 0.51 at step 512; in bert from "
-        "0.10 at step 0 to 0.50 at step 512; in elmo from 0.50 at step 0 to 0.50 at step 512."
+        "Self-similarity in the last layer: in gpt2 from 0.34 at step 0 by way of 0.74 at step 128 to 0.51 at step "
+        "512; in bert from 0.10 at step 0 to 0.50 at step 512, half of that by step 64; in elmo from 0.50 at step 0 "
+        "to 0.50 at step 512, no change to speak of."
     )
     assert facts.endswith("not in time; chance: exact")
     assert notes == "Each model is one training run."
-    assert drawn.axes[-1].get_ylabel() == "cosine − chance"
+    assert drawn.axes[-1].get_ylabel() == "cosine, raw"
