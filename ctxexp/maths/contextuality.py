@@ -254,11 +254,10 @@ class Comparison:
         with np.errstate(invalid="ignore", divide="ignore"):
             within = self._within(sums) / self.pair_weight
             product = between / self.between_weight
-            anywhere = (between * ok).sum(1, keepdims=True) / self.between_weight.sum(1, keepdims=True)
-            own = np.where(ok[:, self.diagonal], product[:, self.diagonal], anywhere)  # of no two words: of all places
+            at_one = (between * ok)[:, self.diagonal].sum(1) / self.between_weight[:, self.diagonal].sum(1)
+            own = np.where(ok[:, self.diagonal], product[:, self.diagonal], at_one[:, None])  # no two words: the mean
             own_of_both = (own[:, self.p] + own[:, self.q]) / 2
-            product = np.where(ok, product, own_of_both)  # of no two words: nothing on how the places differ
-            by_place = own_of_both - product
+            by_place = self._by_place_or_mean(own_of_both - product, ok)
             numerator = np.where(has, 1 - within - self._by_stratum(self.share * by_place), 0.0)
             denominator = np.where(has, 1 - self._by_stratum(self.share * own_of_both), 0.0)
             of_band = (weight * numerator).sum(1) / (weight * denominator).sum(1)
@@ -288,6 +287,17 @@ class Comparison:
         ]
         by_form[0] -= np.bincount(self.uses.form, products, len(self.uses.counts))
         return LayerContextuality(value, of_use, float(by_count.of_total.mean()), np.stack(by_form), noise)
+
+    def _by_place_or_mean(self, difference: np.ndarray, ok: np.ndarray) -> np.ndarray:
+        """(bands, grid): how two places differ; where no words tell, as two places of that stratum do on average, or
+        of any."""
+        apart = self.p != self.q
+        known = ok & apart & ok[:, self.diagonal[self.p]] & ok[:, self.diagonal[self.q]]
+        weight = np.where(known, self.between_weight, 0.0)
+        total, weights = self._by_stratum(weight * np.where(known, difference, 0.0)), self._by_stratum(weight)
+        anywhere = total.sum(1, keepdims=True) / np.maximum(weights.sum(1, keepdims=True), 1e-300)
+        mean = np.where(weights > 0, total / np.where(weights > 0, weights, 1.0), anywhere)
+        return np.where(known, difference, np.where(apart, mean[:, self.grid_stratum], 0.0))
 
     def _over_pairs(self, counts: dict[Family, np.ndarray], kernel: np.ndarray) -> np.ndarray:
         """(n,): the kernel (grid,) at the places of each use and those of its form that it is compared with, added

@@ -30,3 +30,21 @@ def test_sums_give_what_pairs_give(first: int, places: int, dim: int, *, all_pla
     assert len(weights) == 2
     expected = naive.contextuality(x, word.ravel(), place, document, neighbours, weights, shares, all_places=all_places)
     assert found == pytest.approx(expected, abs=2e-5)
+
+
+def test_places_that_no_two_words_compare_are_taken_as_their_stratum_s() -> None:
+    """Eight documents of jagged places, no context: most pairs of places have no two frequent words to tell them."""
+    values = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        word = rng.choice(4000, 3200, p=(p := 1 / np.arange(1, 4001)) / p.sum())
+        place = np.cumsum(rng.integers(1, 3, (8, 400)), axis=1).ravel()
+        x = rng.normal(size=(4000, 96))[word] + rng.normal(size=(900, 96))[place]
+        frequent = np.bincount(word)[word] >= 5
+        form, counts = np.unique(word[frequent], return_inverse=True, return_counts=True)[1:]
+        document = np.repeat(np.arange(8), 400)[frequent]
+        mix = WordMix().of(counts, len(word), 5)
+        uses = Uses(form=form, place=place[frequent], document=document, neighbours=np.arange(len(form)), mix=mix)
+        scale = LayerScale.of(x.astype(np.float32))
+        values.append(Comparison(uses, strata(uses.place)).measure(scale.normalized(x[frequent])).value)
+    assert np.mean(values) == pytest.approx(0, abs=0.03)  # .2 where such places were taken for equal
