@@ -56,6 +56,9 @@ def job_folders(place: Path) -> list[Path]:
     return sorted((p.parent for p in place.glob("mlruns/results/*/*/results.json")), key=lambda p: p.stat().st_mtime)
 
 
+PAPER = ("self_similarity", "intra_sentence_similarity", "max_explainable_variance")
+
+
 @pytest.mark.slow
 def test_a_sweeps_second_run_encodes_nothing(place: Path, warm: Warm) -> None:
     from mlflow import MlflowClient
@@ -75,7 +78,9 @@ def test_a_sweeps_second_run_encodes_nothing(place: Path, warm: Warm) -> None:
     for folder in job_folders(place):
         results = Results.load(folder)
         run = jobs[f"{results.info.title} (text.txt, b100)"]
-        assert 8 <= len(run.data.metrics) <= 12, sorted(run.data.metrics)
+        of_measures = {name.partition("/")[0].partition(" ")[0] for name in run.data.metrics}
+        assert of_measures == {"contextuality", "anisotropy", *PAPER}, sorted(run.data.metrics)
+        assert len(run.data.metrics) <= 12, sorted(run.data.metrics)
         assert 15 < len(run.data.params) <= 35, run.data.params
         assert results.info.encoded > 0
         for key in (
