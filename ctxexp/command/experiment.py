@@ -148,10 +148,10 @@ class Experiment:
                 )
                 message = f"streams a text: {why} all of it in memory, dataset.stream=false"
                 raise ConfigError(f"dataset {part.name!r} {message}")
-        first = next(iter(text.sentences if isinstance(text, Corpus) else text.corpus(1).sentences), None)
-        origin = text.origin or (f"{len(text.sentences):,} sentences" if isinstance(text, Corpus) else "streamed")
-        said = f"{text.name}: {origin}; the first: {line(first.text, 60) if first else 'none'}"
-        self.progress.note(said, is_warning=isinstance(text, Corpus) and text.left_out > 0)
+        if text.origin or not isinstance(text, Corpus):  # read from what a user gave: an embedded text is known
+            first = next(iter(text.sentences if isinstance(text, Corpus) else text.corpus(1).sentences), None)
+            said = f"{text.name}: {text.origin or 'streamed'}; the first: {line(first.text, 60) if first else 'none'}"
+            self.progress.note(said, is_warning=isinstance(text, Corpus) and text.left_out > 0)
         if isinstance(text, Corpus):
             text = self._change(deduplicate(text) if words.deduplicate else text)
             if not in_parts:

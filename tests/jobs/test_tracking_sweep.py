@@ -339,6 +339,6 @@ def test_a_jobs_note_is_its_table() -> None:
     lines = job_note(found, "1", "r").splitlines()
     assert lines[0] == "Self similarity in this run: one layer, 0 (0.50 at layer 0)."
     assert lines[2] == "```"
-    assert [line.split() for line in lines[6:8]] == [["0", "0.500", "1.250"], ["1", "12.500"]]
+    assert [line.split() for line in lines[5:7]] == [["0", "0.500", "1.250"], ["1", "12.500"]]
     assert "[files](#/experiments/1/runs/r/artifacts)" in lines[-1]
     assert "```" not in job_note(results_with({}), "1", "r")

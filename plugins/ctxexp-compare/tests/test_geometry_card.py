@@ -17,32 +17,29 @@ from ctxexp import Results
 from ctxexp.results import RunInfo
 from tests.sample_results import results_with, run_info
 
-SHARE_OF_ROOM = (
-    "share of the room above chance = (raw − chance) / (1 − chance): how alike a word's vectors are once the direction "
-    "that all words share is taken off"
-)
-
 MEASURES = {
     "anisotropy": {"name": "anisotropy", "main": "mean_cosine", "title": "Anisotropy", "unit": "cosine"},
-    "self_similarity": {"name": "self_similarity", "title": "Self-similarity", "unit": "cosine", "definition": "D1"},
+    "self_similarity": {
+        "name": "self_similarity", "main": "raw", "title": "Self-similarity", "unit": "cosine", "definition": "D1"
+    },  # fmt: skip
     "mev_released": {"name": "max_explainable_variance", "title": "MEV", "unit": "share", "variant": "released"},
     "word_norm": {"name": "word_norm", "title": "Length of word vectors", "unit": "l2 norm"},
     "rogue": {"name": "rogue_dimensions", "title": "Rogue dimensions", "unit": "share"},
 }
-ADJUSTED = np.array([0.5, 0.6, 0.3, 0.2])
+VALUES = np.array([0.5, 0.6, 0.3, 0.2])
 
 
 def run(**info: Any) -> Results:
     rng = np.random.default_rng(0)
     cosine = np.array([0.1, 0.2, 0.55, 0.7])
     curves = {
-        "anisotropy/mean_cosine": cosine, "self_similarity/adjusted": ADJUSTED,
-        "self_similarity/adjusted_ci_low": ADJUSTED - 0.01, "self_similarity/adjusted_ci_high": ADJUSTED + 0.01,
+        "anisotropy/mean_cosine": cosine, "self_similarity/raw": VALUES,
+        "self_similarity/raw_ci_low": VALUES - 0.01, "self_similarity/raw_ci_high": VALUES + 0.01,
         "self_similarity/baseline": cosine, "mev_released/raw": np.array([0.1, 0.2, 0.3, 0.4]),
         "word_norm/raw": np.array([1.0, 1.1, 30.0, 1.0]), "word_norm/median": np.ones(4),
         "word_norm/sd": np.array([0.1, 0.1, 9.0, 0.1]), "rogue/top_1": np.array([0.1, 0.2, 0.93, 0.1]),
     }  # fmt: skip
-    replicates = {"self_similarity/adjusted": ADJUSTED[:, None] + 0.005 * rng.normal(size=(4, 200))}
+    replicates = {"self_similarity/raw": VALUES[:, None] + 0.005 * rng.normal(size=(4, 200))}
     said = {"title": "tiny", "n_layers": 4, "measures": MEASURES, "n_words": 40, "n_resampled": 30}
     said |= {"resampled": "sentence", "unknown": 5, "pieces": 100, "dtype": "bfloat16"}
     return results_with(curves, replicates=replicates, info=run_info(**{**said, **info}))
@@ -51,7 +48,7 @@ def run(**info: Any) -> Results:
 def test_best_layers_have_intervals_and_a_lead_over_the_last() -> None:
     best = {line.partition(":")[0]: line for line in card(run()).extremes}
     assert "the last layer is the highest" in best["Anisotropy"]
-    line = best["Self-similarity, adjusted"]
+    line = best["Self-similarity"]
     assert "highest in layer 1, 0.600 [0.590, 0.610], lowest in layer 3, 0.200 [0.190, 0.210]" in line
     assert "; 0.400 [0.3" in line
     assert line.endswith("] above the last")
@@ -86,18 +83,18 @@ def test_a_run_without_values_has_a_card_without_picture(tmp_path: Path) -> None
     paths = write(made, tmp_path)
     assert [path.name for path in paths] == ["card.md", "card.json"]
     assert "card.svg" not in paths[0].read_text()
-    assert "undefined in every layer, for want of contexts: Self-similarity, adjusted, Anisotropy" in made.warnings[0]
+    assert "undefined in every layer, for want of contexts: Self-similarity, Anisotropy" in made.warnings[0]
     json.loads(paths[1].read_text())
     one = card(run())
     one.results.by_key[one.keys[0]].value[:] = np.nan
-    assert one.warnings[0] == "undefined in every layer, for want of contexts: Self-similarity, adjusted"
+    assert one.warnings[0] == "undefined in every layer, for want of contexts: Self-similarity"
     assert one.drawable
 
 
 def test_one_line_names_present_controls_and_how_to_add_more() -> None:
     made = card(run(name="bert", weights="mini"), "m")
     assert made.controls[-1] == (
-        "Of this run: layer 0; further controls: its command with `-m model=bert,random_words weights=mini,untrained "
+        "Of this run: layer 0, one vector a word; further controls: its command with `-m model=bert,random_words weights=mini,untrained "
         "control=none,alone,shuffled`, whose figures and report hold all"
     )
     assert "weights=" not in card(run(name="huggingface", weights="me/mine")).controls[-1]
@@ -111,33 +108,31 @@ def test_files_hold_every_curve_and_the_table_its_chance_levels(tmp_path: Path) 
     shown = text.read_text()
     assert shown.startswith("## Geometry of the word vectors\n\n![Curves of my model by layer](card.svg)")
     assert "0.500 (0.100)" in shown
-    assert "| layer | Self-similarity, adjusted (chance) | Anisotropy |" in shown
-    assert "- Self-similarity, adjusted: D1" in shown
+    assert "| layer | Self-similarity (chance) | Anisotropy |" in shown
+    assert "- Self-similarity: D1" in shown
     held = json.loads(data.read_text())
-    assert held["curves"]["self_similarity/adjusted"]["value"] == ADJUSTED.tolist()
+    assert held["curves"]["self_similarity/raw"]["value"] == VALUES.tolist()
     assert held["curves"]["mev_released/raw"]["value"] == [0.1, 0.2, 0.3, 0.4]
     assert (held["format"], held["command"]) == (1, "")
     assert held["findings"] == made.findings
-    assert made.findings[0].startswith("Self-similarity (adjusted) in my model: ")
+    assert made.findings[0].startswith("Self-similarity in my model: ")
     assert f"**In words**\n\n- {made.findings[0]}" in shown
     assert picture.read_text().startswith("<?xml")
 
 
-def test_a_value_above_chance_has_what_it_is_made_of_beside_it() -> None:
-    share, chance = np.array([0.6, 0.5, 0.4, 0.3]), np.array([0.1, 0.2, 0.3, 0.01])
-    curves = {"share_of_room": share, "baseline": chance, "adjusted": share * (1 - chance)}
-    curves["raw"] = curves["adjusted"] + chance
-    ends = {f"share_of_room_ci_{end}": share + add for end, add in (("low", -0.01), ("high", 0.01))}
+def test_contextuality_leads_with_its_interval_and_range_beside_it() -> None:
+    value = np.array([0.0, 0.2, 0.5, 0.4])
+    curves = {"raw": value, "raw_ci_low": value - 0.01, "raw_ci_high": value + 0.01}
+    curves |= {"lowest": value - 0.02, "highest": value + 0.03}
     mix = replace(RunInfo().mix, weights="bands", words=(12, 10, 3), filled=(True, True, False), wanted=1500)
-    named = {f"self_similarity/{name}": curve for name, curve in {**curves, **ends}.items()}
-    measure = {**MEASURES["self_similarity"], "over": "word"}
-    info = run_info(title="tiny", n_layers=4, measures={"self_similarity": measure}, mix=mix)
-    made = card(results_with(named, info=info))
-    name = "Self-similarity (2 of 3 bands), adjusted"
+    measure = {"name": "contextuality", "main": "raw", "title": "Contextuality", "unit": "share", "over": "word"}
+    info = run_info(title="tiny", n_layers=4, measures={"contextuality": measure}, mix=mix)
+    made = card(results_with({f"contextuality/{name}": curve for name, curve in curves.items()}, info=info))
+    name = "Contextuality (2 of 3 bands)"
     shown = re.sub(" +", " ", made.markdown("card.svg"))
-    assert f"| layer | {name} (raw, chance) |" in shown
-    assert "| 2 | 0.280 (0.580, 0.300) |" in shown
-    assert made.extremes[0].startswith(f"{name}: highest in layer 0, 0.540, lowest in layer 2")
+    assert f"| layer | {name} |" in shown
+    assert "| 2 | 0.500 |" in shown
+    assert made.extremes[0].startswith(f"{name}: highest in layer 2, 0.500 [0.490, 0.510], lowest in layer 0")
     assert any("2 of 3 bands" in line and "1,500 words more" in line for line in made.warnings)
     assert "2 of 3 bands" in made.findings[0]
 
