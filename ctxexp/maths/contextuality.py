@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from ctxexp.maths.word_mix import MixedWords
 
@@ -75,7 +76,7 @@ class LayerContextuality(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """Groups of two rows or more that have a key in common, in cells of one place each."""
+    """Groups of rows that have a key in common, in cells of one place or of one row each."""
 
     rows: np.ndarray  # (m,) sorted by group, then place
     group_starts: np.ndarray  # (g,) among these rows
@@ -84,18 +85,17 @@ class Family:
     place: np.ndarray  # (c,) of a cell
 
     @classmethod
-    def of(cls, key: np.ndarray, place: np.ndarray) -> Family:
-        """That of rows with these keys (n,) at these places (n,)."""
+    def of(cls, key: np.ndarray, place: np.ndarray, least: int = 2, *, of_rows: bool = False) -> Family:
+        """That of rows with these keys (n,) at these places (n,), in groups of so many at least."""
         _, number, sizes = np.unique(key, return_inverse=True, return_counts=True)
-        several = np.flatnonzero(sizes[number] > 1)
-        rows = several[np.lexsort([place[several], number[several]])]
+        kept = np.flatnonzero(sizes[number] >= least)
+        rows = kept[np.lexsort([place[kept], number[kept]])]
         begins_group = np.diff(number[rows], prepend=-1) != 0
-        begins_cell = begins_group | (np.diff(place[rows], prepend=-1) != 0)
+        begins_cell = begins_group | (np.diff(place[rows], prepend=-1) != 0) | of_rows
         cells, groups = np.flatnonzero(begins_cell), np.flatnonzero(begins_group)
         of_group = np.bincount(np.cumsum(begins_group)[cells] - 1, minlength=len(groups))
         return cls(rows, groups, cells, of_group, place[rows][cells])
 
-    @cached_property
     def alike(self) -> list[np.ndarray]:
         """The cells of groups with equally many of them: (groups, cells) each."""
         first = np.cumsum(self.cells_of_group) - self.cells_of_group
@@ -113,18 +113,24 @@ class Family:
         return np.repeat(np.arange(len(self.cell_starts)), np.diff(self.cell_starts, append=len(self.rows)))
 
     def cell_sums(self, u: np.ndarray) -> np.ndarray:
-        """(c, d) float64: the sum of each cell's rows of u (n, d)."""
+        """(c, d): the sum of each cell's rows of u (n, d), float64 where there are several."""
+        if len(self.cell_starts) == len(self.rows):
+            return u[self.rows]
         starts, first = self.parts
         sums = _added_up(u, self.rows, np.ones(len(self.rows), u.dtype), starts).astype(np.float64)
         return sums if len(first) == len(sums) else _added_up(sums, np.arange(len(sums)), np.ones(len(sums)), first)
 
-    def weighted_sums(self, u: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """(c, d) float64: the same with weights (n,)."""
-        counts = np.flatnonzero(weight[self.rows])
-        starts, first = self.parts
-        rows = self.rows[counts]
-        total = _added_up(u, rows, weight[rows].astype(u.dtype), np.searchsorted(counts, starts)).astype(np.float64)
-        return _added_up(total, np.arange(len(total)), np.ones(len(total)), first)
+    def weights_of(self, finer: Family, weights: np.ndarray) -> csr_array:
+        """(bands c, cells of `finer`): by it the sums of finer cells give those of this family's cells, each row times
+        its weight (bands, n), which is one for all rows of a finer cell; `finer` has all rows."""
+        first = finer.rows[finer.cell_starts]
+        cell_of_row = np.full(weights.shape[1], -1)
+        cell_of_row[self.rows] = self.cell_of_row
+        cell, of_cell = cell_of_row[first], weights[:, first] * (cell_of_row[first] >= 0)
+        band, column = np.nonzero(of_cell)
+        n = len(self.cell_starts)
+        at = (band * n + cell[column], column)
+        return csr_array((of_cell[band, column], at), shape=(len(weights) * n, len(first)))
 
     def group_sums(self, cell_sums: np.ndarray) -> np.ndarray:
         """(g, d): the sum of each group's cells (c, d)."""
@@ -136,8 +142,6 @@ class Family:
 
 def _added_up(x: np.ndarray, rows: np.ndarray, values: np.ndarray, starts: np.ndarray) -> np.ndarray:
     """(len(starts), d): rows of x times their values, added up from each start to the next (reduceat is slower)."""
-    from scipy.sparse import csr_array
-
     return csr_array((values, rows, np.append(starts, len(rows))), shape=(len(starts), len(x))) @ x
 
 
@@ -165,23 +169,36 @@ class Comparison:
         self.diagonal = self.grid(np.arange(len(places)), np.arange(len(places)))
         form, document = _key(self.stratum, uses.form), _key(self.stratum, uses.document)
         near, both = _key(form, uses.neighbours), _key(form, uses.document)
-        keys = (self.stratum, form, document, both, near, _key(near, uses.document))
-        stratum_, form_, document_, both_, near_, near_both = (Family.of(key, self.place) for key in keys)
+        stratum_, document_, near_ = (Family.of(key, self.place) for key in (self.stratum, document, near))
+        near_both = Family.of(_key(near, uses.document), self.place)
+        form_, both_ = Family.of(form, self.place, least=1), Family.of(both, self.place)
+        self._weighted = [(stratum_, form_)]  # families whose rows are weighed, and whose cells make theirs up
+        if 2 * len(document_.cell_starts) < len(document_.rows):
+            both_ = Family.of(both, self.place, least=1)
+            self._weighted.append((document_, both_))
+        else:  # adding up would hardly make fewer
+            document_ = Family.of(document, self.place, of_rows=True)
         self._same_form = ((1, form_), (-1, both_), (-1, near_), (1, near_both))
         self._other_form = ((1, stratum_), (-1, form_), (-1, document_), (1, both_))
+        self._pairs = {family: self._pairs_of_cells(family) for _, family in (*self._same_form, *self._other_form)}
         self._weigh()
 
     def grid(self, p: np.ndarray, q: np.ndarray) -> np.ndarray:
         """Where the pairs of places p and q of one stratum stand in the grid."""
         return self._row[p] + q - self._first[self.stratum_of_place[p]]
 
+    def _pairs_of_cells(self, family: Family) -> list[tuple[np.ndarray, np.ndarray]]:
+        """By groups with equally many cells: these (groups, cells), and where their pairs stand in the grid."""
+        places = [(i, family.place[i]) for i in family.alike()]
+        return [(i, np.ascontiguousarray(self.grid(at[:, :, None], at[:, None, :]))) for i, at in places]
+
     def _weigh(self) -> None:
         """The weights of uses and pairs, and what they add up to."""
         uses, n = self.uses, np.maximum(self.uses.counts, 1)
         self.of_pair = (uses.mix.by_band(uses.is_used) / n**2)[:, uses.form]  # (bands, n)
         self.of_use = (uses.mix.shares(uses.is_used) / n)[:, uses.form]  # (bands, n)
-        ones = np.ones((len(uses.form), 1))
-        sums = self._sums(ones)
+        self._weights = {family: family.weights_of(finer, self.of_use) for family, finer in self._weighted}
+        self.counts = sums = self._sums(np.ones((len(uses.form), 1)))  # of the uses of each cell
         pairs = sum(sign * self._by_place(f, sums[f], self.of_pair, of_pair=True) for sign, f in self._same_form)
         pairs = np.where(np.abs(pairs) > ROUNDING * np.abs(pairs).max(axis=1, keepdims=True), pairs, 0.0)
         between = self._between(sums)
@@ -209,14 +226,13 @@ class Comparison:
         alike, or of weighted rows (bands, c, d)."""
         rows, total = family.rows, np.zeros((len(weight), len(self.p)))
         of_cell = weight[:, rows[family.cell_starts]] if sums.ndim == 2 else np.ones((len(weight), sums.shape[1]))
-        for i in family.alike if len(rows) else ():
-            where = self.grid(family.place[i][:, :, None], family.place[i][:, None, :]).ravel()
+        for i, where in self._pairs[family]:
             for band, w in enumerate(of_cell):
                 if band == 0 or sums.ndim == 3:
                     x = sums[i] if sums.ndim == 2 else sums[band][i]
                     gram = np.vecdot(x, x)[..., None] if i.shape[1] == 1 else np.matmul(x, x.transpose(0, 2, 1))
                 factor = w[i][:, :, None] * (1.0 if of_pair else w[i][:, None, :])
-                total[band] += np.bincount(where, (gram * factor).ravel(), len(self.p))
+                total[band] += np.bincount(where.ravel(), np.multiply(gram, factor, order="C").ravel(), len(self.p))
         own = weight[:, rows] if of_pair else weight[:, rows] ** 2
         total[:, self.diagonal] -= self._sum_over(self.place[rows], own, len(self.diagonal))
         return total
@@ -224,13 +240,11 @@ class Comparison:
     def _sums(self, u: np.ndarray) -> dict[Family, np.ndarray]:
         """The sums of the cells of each family: of forms (c, d), of whatever else stands at places weighted by band
         (bands, c, d)."""
-        everything, document = self._other_form[0][1], self._other_form[2][1]
-        alone = len(document.cell_starts) == len(document.rows)  # one row a cell, which is weighed afterwards
-        sums = {family: family.cell_sums(u) for _, family in self._same_form}
-        if alone:
-            sums[document] = u[document.rows]
-        weighted = (everything,) if alone else (everything, document)
-        return sums | {f: np.stack([f.weighted_sums(u, w) for w in self.of_use]) for f in weighted}
+        families = {family for _, family in (*self._same_form, *self._other_form)} - self._weights.keys()
+        sums = {family: family.cell_sums(u) for family in families}
+        for family, finer in self._weighted:
+            sums[family] = (self._weights[family] @ sums[finer]).reshape(len(self.of_use), -1, u.shape[1])
+        return sums
 
     def _between(self, sums: dict[Family, np.ndarray]) -> np.ndarray:
         nothing = np.zeros((len(self.of_use), len(self.p)))
@@ -266,14 +280,11 @@ class Comparison:
             return LayerContextuality(value)
         rest = numerator - of_band[:, None] * denominator
         kernel = 1 - by_place - of_band[:, None] * (1 - own_of_both) - rest[:, self.grid_stratum]
-        counts = self._sums(np.ones((len(u), 1)))
         products = np.zeros(len(u))
         for sign, family in self._same_form:
             products += sign * self._products(family, u, family.group_sums(sums[family]))
         parts = [
-            self._influence(
-                u, sums, counts, products, band, float(of_band[band]), kernel[band], product[band], rest[band]
-            )
+            self._influence(u, sums, products, band, float(of_band[band]), kernel[band], product[band], rest[band])
             for band in range(len(of_band))
         ]
         scale = (weight * denominator).sum(1, keepdims=True)
@@ -282,9 +293,7 @@ class Comparison:
         of_use = of_row.mean(axis=0) + by_count.of_word.mean(axis=0)[self.uses.form]
         noise = self._pair_noise(u, kernel, weight / scale / len(scale))
         kernels = 1 - by_place.mean(axis=0), 1 - own_of_both.mean(axis=0), np.full(len(self.p), 0.5)
-        by_form = [
-            np.bincount(self.uses.form, self._over_pairs(counts, each), len(self.uses.counts)) for each in kernels
-        ]
+        by_form = [np.bincount(self.uses.form, self._over_pairs(each), len(self.uses.counts)) for each in kernels]
         by_form[0] -= np.bincount(self.uses.form, products, len(self.uses.counts))
         return LayerContextuality(value, of_use, float(by_count.of_total.mean()), np.stack(by_form), noise)
 
@@ -299,12 +308,12 @@ class Comparison:
         mean = np.where(weights > 0, total / np.where(weights > 0, weights, 1.0), anywhere)
         return np.where(known, difference, np.where(apart, mean[:, self.grid_stratum], 0.0))
 
-    def _over_pairs(self, counts: dict[Family, np.ndarray], kernel: np.ndarray) -> np.ndarray:
+    def _over_pairs(self, kernel: np.ndarray) -> np.ndarray:
         """(n,): the kernel (grid,) at the places of each use and those of its form that it is compared with, added
-        up; `counts` are the uses of each cell."""
+        up."""
         every = np.ones(len(self.uses.form))
         return sum(
-            (sign * self._partners(f, every[:, None], counts[f], kernel, every) for sign, f in self._same_form),
+            (sign * self._partners(f, every[:, None], self.counts[f], kernel, every) for sign, f in self._same_form),
             np.zeros(len(every)),
         )
 
@@ -312,7 +321,6 @@ class Comparison:
         self,
         u: np.ndarray,
         sums: dict[Family, np.ndarray],
-        counts_of: dict[Family, np.ndarray],
         products: np.ndarray,
         band: int,
         value: float,
@@ -325,7 +333,7 @@ class Comparison:
         form, counts = self.uses.form, np.maximum(self.uses.counts, 1)
         of_stratum = self.strata_weight[band] / np.where(self.pair_weight[band] > 0, self.pair_weight[band], 1.0)
         ones = np.ones((len(form), 1))
-        pairs = self._over_pairs(counts_of, kernel) - products
+        pairs = self._over_pairs(kernel) - products
         pairs *= of_stratum[self.stratum] / counts[form] ** 2  # by the form's weight
         share = self.share[band] * self.strata_weight[band][self.grid_stratum]
         of_product = share.copy()
@@ -335,7 +343,7 @@ class Comparison:
         words = np.zeros(len(form))
         for sign, f in self._other_form:
             of_cell = w[f.rows[f.cell_starts], None]
-            x, n = (each[f][band] if each[f].ndim == 3 else each[f] * of_cell for each in (sums, counts_of))
+            x, n = (each[f][band] if each[f].ndim == 3 else each[f] * of_cell for each in (sums, self.counts))
             words += 2 * sign * (self._partners(f, u, x, of_product, w) - self._partners(f, ones, n, level, w))
         words = (words + rest[self.stratum]) / counts[form]  # by the form's share
         n = len(counts)
@@ -350,20 +358,22 @@ class Comparison:
         family = self._same_form[0][1]
         of_stratum = weight / np.where(self.pair_weight > 0, self.pair_weight, 1.0)
         sizes = np.diff(family.group_starts, append=len(family.rows))
-        total, budget = 0.0, max(1, PAIRS // u.shape[1])
-        for size in np.unique(sizes).tolist():
+        total, budget, kernel = 0.0, max(1, PAIRS // u.shape[1]), kernel.astype(u.dtype)
+        for size in np.unique(sizes[sizes > 1]).tolist():
             groups, n = np.flatnonzero(sizes == size), min(size, MOST)
             picks = np.linspace(0, size - 1, n).round().astype(np.int64)
             for some in np.array_split(groups, -(-len(groups) * n // budget)):
                 rows = family.rows[family.group_starts[some, None] + picks]  # (groups, n)
-                effect = self.of_pair[:, rows[:, 0]] * of_stratum[:, self.stratum[rows[:, 0]]]  # (bands, groups)
+                effect = self.of_pair[:, rows[:, 0]] * of_stratum[:, self.stratum[rows[:, 0]]]
+                effect = effect.astype(u.dtype)  # (bands, groups)
                 where = self.grid(self.place[rows][:, :, None], self.place[rows][:, None, :])
                 x = u[rows]
-                product = np.matmul(x, x.transpose(0, 2, 1)).astype(np.float64) * effect.sum(axis=0)[:, None, None]
-                each = sum(e[:, None, None] * k[where] for e, k in zip(effect, kernel, strict=True)) - product
+                each = np.matmul(x, x.transpose(0, 2, 1)) * -effect.sum(axis=0)[:, None, None]
+                for of_group, of_place in zip(effect, kernel, strict=True):
+                    each += of_group[:, None, None] * of_place[where]
                 document, near = self.uses.document[rows], self.uses.neighbours[rows]
                 counts = (document[:, :, None] != document[:, None]) & (near[:, :, None] != near[:, None])
-                squares = np.square(each, where=counts, out=np.zeros_like(each)).sum()
+                squares = np.square(each * counts).sum(dtype=np.float64)
                 total += squares * (size * (size - 1)) / (n * (n - 1))
         return float(total)
 
@@ -380,8 +390,7 @@ class Comparison:
         """(n,): the products of each row that has a weight (n,) with the others of its group, times the kernel (grid,)
         at their places and the other's weight, added up; `sums` (c, d) are those of weighted rows."""
         total, mixed = np.zeros(len(weight)), np.empty_like(sums)
-        for i in family.alike if len(family.rows) else ():
-            where = self.grid(family.place[i][:, :, None], family.place[i][:, None, :])
+        for i, where in self._pairs[family]:
             mixed[i] = kernel[where] * sums[i] if i.shape[1] == 1 else np.matmul(kernel[where], sums[i])
         counts = np.flatnonzero(weight[family.rows])
         rows = family.rows[counts]

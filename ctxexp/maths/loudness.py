@@ -85,16 +85,17 @@ def cut_factors(variances: np.ndarray, cut: float) -> np.ndarray:
 
 def scaled_by_dimension(x: np.ndarray, place: np.ndarray) -> np.ndarray:
     """The rows of x (n, d) about their mean, each dimension at standard deviation 1 within places, at norm 1, float32;
-    dimensions that hardly vary are left out."""
+    dimensions that hardly vary are 0."""
     from scipy.sparse import csr_array
 
     y = x - mean(x).astype(np.float32)
     _, of_row, counts = np.unique(place, return_inverse=True, return_counts=True)
     means = csr_array((1 / counts[of_row], (of_row, np.arange(len(y))))) @ y  # (places, d)
-    variance = (np.square(y).sum(axis=0, dtype=np.float64) - counts @ np.square(means)) / len(y)
+    variance = (np.einsum("ij,ij->j", y, y, dtype=np.float64) - counts @ np.square(means)) / len(y)
     deviation = np.sqrt(np.maximum(variance, 0))
     varies = deviation > DEAD * np.median(deviation)
-    return unit_rows(y[:, varies] / deviation[varies].astype(np.float32))
+    y *= np.where(varies, 1 / np.where(varies, deviation, 1), 0).astype(np.float32)
+    return unit_rows(y)
 
 
 def unit_rows(y: np.ndarray) -> np.ndarray:
