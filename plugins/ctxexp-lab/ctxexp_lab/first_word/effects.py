@@ -108,9 +108,10 @@ def _effect(metric: str, base: Results, other: Results) -> Effect | None:
 
 
 def _key(metric: str, results: Results) -> Key | None:
-    """The curve that stands for the metric, against the paper's chance level where it has one."""
+    """The curve that stands for the metric: above the paper's chance level where it has one."""
     label = next((label for label in results.info.measures if results.info.definition_name(label) == metric), "")
-    keys = [key for key in results.main_keys if key.measure == label]
+    above_chance = [Key(label, name) for name in ("share_of_room", "adjusted")]
+    keys = [key for key in (*above_chance, *results.main_keys) if key.measure == label and key in results.by_key]
     return next((key for key in keys if key.task in ("avg", "")), None)
 
 

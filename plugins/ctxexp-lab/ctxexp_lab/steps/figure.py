@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 COLOURS = "cividis"  # even in lightness, also to the colour-blind
 MANY = 180  # cells of a map up to which each has its number
 TURN = 0.1  # of the change between the ends: by how much values may lie beyond these
-LEADING = "self_similarity"  # the measure whose sentence a figure says, where it was measured
+LEADING = ("contextuality", "self_similarity")  # a figure says a sentence on the first of these that was measured
 LABELLED = 14  # steps of a map that are all written
 
 
@@ -75,7 +75,7 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
     facts += [fact for fact in shared if not fact.endswith("kinds of weights")]  # steps are different weights
     notes = [f"{line}." for training in runs_of.values() for line in training.equal_weights()]
     notes += ["Each model is one training run."] * (len(runs_of) > 1)
-    key = min(keys, key=lambda key: key.measure != LEADING)
+    key = next((key for name in LEADING for key in keys if key.measure == name), keys[0])
     add_captions(canvas, question(runs_of, key), facts, [], [], notes, finding=finding(runs_of, key))
     return canvas
 
@@ -223,7 +223,7 @@ def _cell(step: int, estimate: Estimate) -> str:
 
 def question(runs_of: Mapping[str, Training], key: Key) -> str:
     """The figure's title: the question that the measure of its sentence answers."""
-    if key.measure == LEADING:
+    if key.measure in LEADING:
         return "When in training does context come about?"
     title = full_title(key.measure, key.task, _results(runs_of))
     return f"{title}: when in training does it change?"
