@@ -42,7 +42,7 @@ def effect_table(encoder: ctxexp.Encoder, own: Sinks) -> str:
         [row["metric"], str(row["layer"]), f"{row['with']:.3f}", f"{row['without']:.3f}", f"{row['difference']:+.3f}"]
         for _, row in most.iterrows()
     ]
-    return markdown(["share of the room above chance", "layer", "with sinks", "without", "change"], rows)
+    return markdown(["curve, less chance where it has a level", "layer", "with sinks", "without", "change"], rows)
 
 
 if __name__ == "__main__":

@@ -86,7 +86,7 @@ def diff(
     text: for both models: a file, a folder or a data set; empty: the embedded one
     options: words for both models, such as "dataset.documents=blank"
     margin: how far a curve may move, in its own unit (cosines and shares)
-    measures: these, by comma; empty: anisotropy, and the paper's three as shares of the room above chance
+    measures: these, by comma; empty: the paper's four
     test: equivalence: only what certainly lies within the margin passes; difference: what may have moved passes too
     same_text: false: runs over different texts are compared too, as independent ones
     independent_sentences: true: takes a text without documents, on your word that its sentences are independent

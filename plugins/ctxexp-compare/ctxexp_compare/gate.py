@@ -103,8 +103,7 @@ def diff(
     same_text: bool = True,
     independent_sentences: bool = False,
 ) -> Gate:
-    """How far each headline curve (anisotropy, and the paper's measures as shares of the room above chance) of b lies
-    from a's, layer by layer.
+    """How far each headline curve (the paper's four measures) of b lies from a's, layer by layer.
 
     Args:
         a: A run, of a text whose documents are known: sentences of one document are alike, and intervals that take

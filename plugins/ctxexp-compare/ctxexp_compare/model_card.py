@@ -39,12 +39,10 @@ class Card:
 
     @property
     def keys(self) -> list[Key]:
-        """The main curves, the paper's first; of variants of a measure the plain one (the JSON has every curve)."""
+        """The main curves, contextuality first, then the paper's; of variants the plain one (the JSON has every curve)."""
         every = [key for key in self.results.main_keys if not self.results.info.measure(key.measure).variant]
-        return sorted(
-            every,
-            key=lambda key: PAPER_MEASURES.index(key.measure) if key.measure in PAPER_MEASURES else len(PAPER_MEASURES),
-        )
+        order = ("contextuality", *PAPER_MEASURES)
+        return sorted(every, key=lambda key: order.index(key.measure) if key.measure in order else len(order))
 
     @property
     def table(self) -> Table:

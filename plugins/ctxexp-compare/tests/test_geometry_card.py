@@ -20,8 +20,12 @@ from tests.sample_results import results_with, run_info
 MEASURES = {
     "anisotropy": {"name": "anisotropy", "main": "mean_cosine", "title": "Anisotropy", "unit": "cosine"},
     "self_similarity": {
-        "name": "self_similarity", "main": "raw", "title": "Self-similarity", "unit": "cosine", "definition": "D1"
-    },  # fmt: skip
+        "name": "self_similarity",
+        "main": "raw",
+        "title": "Self-similarity",
+        "unit": "cosine",
+        "definition": "D1",
+    },
     "mev_released": {"name": "max_explainable_variance", "title": "MEV", "unit": "share", "variant": "released"},
     "word_norm": {"name": "word_norm", "title": "Length of word vectors", "unit": "l2 norm"},
     "rogue": {"name": "rogue_dimensions", "title": "Rogue dimensions", "unit": "share"},
@@ -94,8 +98,8 @@ def test_a_run_without_values_has_a_card_without_picture(tmp_path: Path) -> None
 def test_one_line_names_present_controls_and_how_to_add_more() -> None:
     made = card(run(name="bert", weights="mini"), "m")
     assert made.controls[-1] == (
-        "Of this run: layer 0, one vector a word; further controls: its command with `-m model=bert,random_words weights=mini,untrained "
-        "control=none,alone,shuffled`, whose figures and report hold all"
+        "Of this run: layer 0, one vector a word; further controls: its command with `-m model=bert,random_words "
+        "weights=mini,untrained control=none,alone,shuffled`, whose figures and report hold all"
     )
     assert "weights=" not in card(run(name="huggingface", weights="me/mine")).controls[-1]
     assert card(run(name="bert", weights="untrained")).controls == []
@@ -135,6 +139,9 @@ def test_contextuality_leads_with_its_interval_and_range_beside_it() -> None:
     assert made.extremes[0].startswith(f"{name}: highest in layer 2, 0.500 [0.490, 0.510], lowest in layer 0")
     assert any("2 of 3 bands" in line and "1,500 words more" in line for line in made.warnings)
     assert "2 of 3 bands" in made.findings[0]
+    later = run(measures={**MEASURES, "contextuality": measure})  # typed behind others, it leads nevertheless
+    both = results_with({**later.by_name, "contextuality/raw": value}, info=later.info)
+    assert [key.measure for key in card(both).keys[:3]] == ["contextuality", "self_similarity", "anisotropy"]
 
 
 @pytest.mark.parametrize(

@@ -155,7 +155,7 @@ def test_the_command_writes_a_mask_that_numpy_reads(
         assert mask["texts"].tolist() == TEXT
         flagged = int((mask["by_norm"] | mask["by_attention"]).sum())
     assert len(Path("tables/sinks.csv").read_text().splitlines()) == 1 + flagged
-    assert len(Path("tables/curves.csv").read_text().splitlines()) == 1 + 4 * 5
+    assert len(Path("tables/curves.csv").read_text().splitlines()) == 1 + 5 * 5
     assert run_command_line(["sinks", "elmo", "text=text.txt"]) == 2
     assert "sinks are looked for in the pieces of a model of transformers, and elmo isn't one" in capfd.readouterr().err
     with pytest.raises(ConfigError, match=r"factor=1, share=0.3: expected a factor above 1 and a share between 0 and"):

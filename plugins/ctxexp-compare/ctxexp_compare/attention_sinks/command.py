@@ -118,5 +118,5 @@ def effect_table(found: Sinks, measured: pd.DataFrame) -> Table:
         if len(words) == 1
         else (f"{len(words):,} words have a sink among their pieces")
     )
-    notes = [f"shares of the room above chance, but of anisotropy; {having}; the layer is the one that changes most"]
+    notes = [f"less chance, but for contextuality and anisotropy; {having}; the layer is the one that changes most"]
     return Table("Without its sinks", measured, columns, cells, notes)

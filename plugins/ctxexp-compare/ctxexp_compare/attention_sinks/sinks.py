@@ -16,6 +16,7 @@ import numpy as np
 
 import ctxexp
 from ctxexp import Control, Corpus, Encoder, Sentence
+from ctxexp.results import Key
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -231,7 +232,7 @@ def number_ranges(numbers: Iterable[int], to: str = " to ") -> str:
     return ", ".join(f"{run[0]}{to}{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
 
 
-METRICS = ("anisotropy", "self_similarity", "intra_sentence_similarity", "max_explainable_variance")
+METRICS = ("contextuality", "anisotropy", "self_similarity", "intra_sentence_similarity", "max_explainable_variance")
 
 
 class WithoutSinks(Control):
@@ -283,8 +284,8 @@ def effects(
         options: Further arguments of the command line, `min_contexts=3` say.
 
     Returns:
-        A row a metric and layer: its main curve with and without the sinks (the share of the room above chance of those
-        that have it), and their difference.
+        A row a metric and layer: its main curve with and without the sinks (less chance, where it has a level), and their
+        difference.
     """
     import pandas as pd
 
@@ -294,11 +295,10 @@ def effects(
         ctxexp.measure(encoder, corpus, metrics=metrics, options=chosen, progress=False, control=control)
         for control in ("none", WithoutSinks(sinks))
     )
-    rows = [
-        {"metric": metric, "layer": layer, "with": a, "without": b, "difference": b - a}
-        for metric in metrics
-        for layer, (a, b) in enumerate(
-            zip(with_sinks.curve(metric).tolist(), without.curve(metric).tolist(), strict=True)
-        )
-    ]
+    rows = []
+    for metric in metrics:
+        key = Key(metric, "adjusted")
+        curves = [of.by_key[key].value if key in of.by_key else of.curve(metric) for of in (with_sinks, without)]
+        for layer, (a, b) in enumerate(np.stack(curves, axis=1).tolist()):
+            rows.append({"metric": metric, "layer": layer, "with": a, "without": b, "difference": b - a})
     return pd.DataFrame(rows)
