@@ -47,7 +47,7 @@ def interval(row: pd.Series, name: str = "value", form: str = ".2f", ends: tuple
 
 def without_leading_zero(value: float, decimals: int = 3) -> str:
     """`.360`, `-.360`; 0 before the point only in `10.360` and the like."""
-    return re.sub(r"^(-?)0\.", r"\1.", f"{value:.{decimals}f}")
+    return re.sub(r"^(-?)0\.", r"\1.", f"{value:z.{decimals}f}")
 
 
 def rounded(file: str, decimals: int = 4) -> Callable[[Path], pd.DataFrame]:

@@ -239,7 +239,7 @@ def _between(name: str, holds: Callable[[pd.Series], bool]) -> Callable[[pd.Data
 
 
 def _two(value: float) -> str:
-    return without_leading_zero(abs(round(value, 2)) if abs(value) < 0.005 else value, 2)
+    return without_leading_zero(value, 2)
 
 
 FINDINGS = {
