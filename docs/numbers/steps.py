@@ -79,9 +79,7 @@ STEPS: dict[str, Step] = {
         mark="what is context",
         page="docs/measures/variance-components.md",
         numbers="what_is_context.csv",
-        commands="python -m ctxexp -m experiment=what_is_context model=bert,gpt2,elmo,smollm2 "
-        "dataset=polysemy,semcor_sample",
-        needs=("SEMCOR",),
+        commands="python -m ctxexp -m experiment=what_is_context model=bert,gpt2,elmo,smollm2",
         collect=rounded("table_what_is_context.csv", DECIMALS),
         table=tables.what_is_context,
         figures={"what_is_context.png": "what_is_context.png"},
@@ -140,7 +138,7 @@ STEPS: dict[str, Step] = {
     "training_steps": Drawing(
         commands='ctxexp train -m model=bert,gpt2 size=quick tracking=null text="$TEXT"\n'
         "ctxexp steps outputs/minis/bert/checkpoints outputs/minis/gpt2/checkpoints "
-        "metric=[anisotropy,self_similarity,first_word_length]",
+        "metric=[contextuality,anisotropy,first_word_length]",
         needs=("TEXT",),
         figures={"training_steps.png": "training_steps.png"},
     ),

@@ -159,25 +159,26 @@ def contrastive(numbers: pd.DataFrame) -> str:
 
 
 def what_is_context(numbers: pd.DataFrame) -> str:
-    """A row a model and text with the context in the first, the highest and the last layer, beside its floor there; the
-    sense where it is largest, among ambiguous words."""
-    head = ["model", "text", "context: layer 0", "highest", "its floor", "last layer", "its floor",
-            "sense of ambiguous words, highest"]  # fmt: skip
+    """A row a model with the context in the first, the highest and the last layer, and where each word is read alone;
+    the sense where it is largest, among ambiguous words."""
+    head = [
+        "model",
+        "context: layer 0",
+        "highest",
+        "last layer",
+        "each word alone, at most",
+        "sense of ambiguous words, highest",
+    ]
 
     def highest(rows: pd.DataFrame, part: str) -> str:
         top = rows.loc[rows[part].idxmax()]
         return f"{percent(top, part)} (layer {top.layer})"
 
-    def floor(row: pd.Series) -> str:
-        return f"{row['floor']:z.1%}" if pd.notna(row.get("floor")) else ""
-
     rows = []
-    for (corpus, model), of in numbers[numbers.words == "all"].groupby(["corpus", "model"], sort=False):
-        layers = of.sort_values("layer")
-        first, last, most = layers.iloc[0], layers.iloc[-1], layers.loc[layers.context.idxmax()]
-        some = numbers[(numbers.words == "ambiguous") & (numbers.corpus == corpus) & (numbers.model == model)]
-        context = percent(first), highest(layers, "context"), floor(most), percent(last), floor(last)
-        rows.append([f"`{model}`", str(corpus), *context, highest(some, "sense") if len(some) else ""])
+    for model, of in numbers.groupby("model", sort=False):
+        layers, some = (of[of.words == words].sort_values("layer") for words in ("all", "ambiguous"))
+        context = percent(layers.iloc[0]), highest(layers, "context"), percent(layers.iloc[-1])
+        rows.append([f"`{model}`", *context, f"{layers.floor.max():z.1%}", highest(some, "sense")])
     return markdown(head, rows) + one_run_each(numbers.model)
 
 
