@@ -39,7 +39,7 @@ class Card:
 
     @property
     def keys(self) -> list[Key]:
-        """The main curves, contextuality first, then the paper's; of variants the plain one (the JSON has every curve)."""
+        """The main curves, contextuality first, then the paper's; of variants the plain one (the JSON has all)."""
         every = [key for key in self.results.main_keys if not self.results.info.measure(key.measure).variant]
         order = ("contextuality", *PAPER_MEASURES)
         return sorted(every, key=lambda key: order.index(key.measure) if key.measure in order else len(order))

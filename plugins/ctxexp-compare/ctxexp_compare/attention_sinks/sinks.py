@@ -284,7 +284,7 @@ def effects(
         options: Further arguments of the command line, `min_contexts=3` say.
 
     Returns:
-        A row a metric and layer: its main curve with and without the sinks (less chance, where it has a level), and their
+        A row a metric and layer: its main curve (less chance, where it has a level) with and without the sinks, and the
         difference.
     """
     import pandas as pd
