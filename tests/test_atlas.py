@@ -72,15 +72,15 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "few resamples": (lambda row: row["run"].update(bootstrap=99), "99 resamples; expected bootstrap=100 or more"),
     "no curve": (lambda row: row["curves"].pop("self_similarity/raw"), "no curve self_similarity/raw"),
     "a layer too many": (
-        lambda row: row["curves"][atlas.SELF_SIMILARITY]["value"].append(0.0),
-        "self_similarity/share_of_room: 2 values; the model has 1 layers",
+        lambda row: row["curves"][atlas.CONTEXT]["value"].append(0.0),
+        "contextuality/raw: 2 values; the model has 1 layers",
     ),
     "no cosine": (
-        lambda row: row["curves"][atlas.SELF_SIMILARITY].update(value=[1.2]),
-        "layer 0: .* from -inf to 1",
+        lambda row: row["curves"]["self_similarity/raw"].update(value=[1.2]),
+        "layer 0: .* from -1 to 1",
     ),
     "an interval beside": (
-        lambda row: row["curves"][atlas.SELF_SIMILARITY].update(high=[0.5]),
+        lambda row: row["curves"]["self_similarity/raw"].update(high=[0.5]),
         "expected low <= value",
     ),
     "a word more": (lambda row: row.update(note="mine"), "note: Extra inputs are not permitted"),

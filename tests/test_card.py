@@ -13,8 +13,8 @@ from tests.sample_results import results_with
 
 TABLES = marked(card.CARD, card.MARK)
 COLUMNS = [(model, weights) for model in card.MODELS for weights in card.WEIGHTS]
-STATISTICS = ("raw", "baseline", "adjusted", "share_of_room")
-KEYS = (*(f"self_similarity/{name}" for name in STATISTICS), "sense_separation/raw", "sts/all")
+STATISTICS = ("raw", "baseline", "adjusted")
+KEYS = ("contextuality/raw", *(f"self_similarity/{name}" for name in STATISTICS), "sense_separation/raw", "sts/all")
 
 
 def test_tables_are_made_of_curves_intervals_and_words() -> None:

@@ -37,14 +37,37 @@ MODELS = {  # file: its title and what is typed of the model
     "glove-6b-50d": ("GloVe 6B 50d", "glove"),
     "random-words": ("a random vector a word", "random_words"),
 }
-OPTIONS = "metric=[anisotropy,self_similarity,intra_sentence_similarity,max_explainable_variance] bootstrap=200"
-SELF_SIMILARITY = "self_similarity/share_of_room"
-HEADLINES = {  # curves that each row has, and how a column is called
-    SELF_SIMILARITY: "self-similarity, share of the room above chance",
-    "self_similarity/raw": "raw",
+OPTIONS = "bootstrap=200"
+CONTEXT, RANGE = "contextuality/raw", ("contextuality/lowest", "contextuality/highest")
+CURVES = {  # that each row has, and how a column is called
+    CONTEXT: "contextuality",
+    "self_similarity/raw": "self-similarity",
     "anisotropy/mean_cosine": "chance: cosine of unrelated words",
-    "intra_sentence_similarity/size_matched_share_of_room": "intra-sentence similarity, likewise, length-matched",
-    "max_explainable_variance/share_of_room": "MEV, likewise",
+    "intra_sentence_similarity/size_matched_adjusted": "intra-sentence similarity, less its chance",
+    "max_explainable_variance/adjusted": "MEV, less its chance",
+}
+HEADS = [*CURVES.values()]
+HEADS.insert(1, "its variants")
+OLDER = {  # titles and texts measured before contextuality was: their cells are empty
+    ("all-MiniLM-L6-v2, untrained", "embedded"),
+    ("all-MiniLM-L6-v2, untrained", "semcor"),
+    ("all-MiniLM-L6-v2, untrained", "sts-b"),
+    ("all-MiniLM-L6-v2", "semcor"),
+    ("all-MiniLM-L6-v2", "sts-b"),
+    ("all-mpnet-base-v2", "embedded"),
+    ("all-mpnet-base-v2", "semcor"),
+    ("all-mpnet-base-v2", "sts-b"),
+    ("bert-mini, untrained", "semcor"),
+    ("bert-mini, untrained", "sts-b"),
+    ("elmo-mini, untrained", "semcor"),
+    ("elmo-mini, untrained", "sts-b"),
+    ("elmo-mini", "semcor"),
+    ("GloVe 6B 50d", "semcor"),
+    ("gpt2-mini, untrained", "semcor"),
+    ("gpt2-mini, untrained", "sts-b"),
+    ("gpt2-mini", "semcor"),
+    ("SmolLM2-135M-Instruct, 4 bit", "semcor"),
+    ("SmolLM2-135M-Instruct, 4 bit", "sts-b"),
 }
 FEWEST_RESAMPLES = 100
 MOST = 1 + 1e-4  # of a cosine or a share, rounded
@@ -114,9 +137,10 @@ class Row(BaseModel):
             raise ValueError("expected control=none, transform=none and seed=0, as they are by default")
         if info.bootstrap < FEWEST_RESAMPLES:
             raise ValueError(f"{info.bootstrap} resamples; expected bootstrap={FEWEST_RESAMPLES} or more")
-        if absent := set(HEADLINES) - set(self.curves):
-            raise ValueError(f"no curve {min(absent)}; expected the measures {', '.join(HEADLINES)}")
-        for key in HEADLINES:
+        wanted = {*CURVES, *RANGE} - ({CONTEXT, *RANGE} if (self.title, self.text) in OLDER else set())
+        if absent := wanted - set(self.curves):
+            raise ValueError(f"no curve {min(absent)}; expected the measures {', '.join(CURVES)}")
+        for key in set(CURVES) & set(self.curves):
             _check_curve(key, self.curves[key], info.model.n_layers)
         return self
 
@@ -124,12 +148,12 @@ class Row(BaseModel):
 def _check_curve(key: str, curve: Curve, n_layers: int) -> None:
     if {len(values) for values in (curve.value, curve.low, curve.high) if values is not None} != {n_layers}:
         raise ValueError(f"{key}: {len(curve.value)} values; the model has {n_layers} layers")
-    least = -float("inf") if key.endswith("share_of_room") else -MOST  # a share of little room may be far below 0
+    most = float("inf") if key == CONTEXT else MOST
     for layer in range(n_layers):
         value, low, high = curve.at(layer)
         known = [v for v in (low, value, high) if v is not None]
-        if not all(least <= v <= MOST for v in known) or known != sorted(known):
-            raise ValueError(f"{key}, layer {layer}: {known}; expected low <= value <= high, from {least:.0f} to 1")
+        if not all(-MOST <= v <= most for v in known) or known != sorted(known):
+            raise ValueError(f"{key}, layer {layer}: {known}; expected low <= value <= high, from -1 to {most:.0f}")
 
 
 def read_row(path: Path) -> Row:
@@ -156,8 +180,18 @@ def rows(root: Path = ROOT) -> dict[str, Row]:
 
 def cell(row: Row, key: str, layer: int) -> str:
     """`.551 [.543, .558]`"""
+    if key not in row.curves:
+        return ""
     value, low, high = ("" if v is None else without_leading_zero(v) for v in row.curves[key].at(layer))
     return f"{value} [{low}, {high}]" if value and low and high else value
+
+
+def cells(row: Row, layer: int) -> list[str]:
+    """A layer's cells under HEADS."""
+    cells = [cell(row, key, layer) for key in CURVES]
+    ends = [row.curves[key].value[layer] for key in RANGE if key in row.curves]
+    cells.insert(1, " to ".join(without_leading_zero(end, 2) for end in ends if end is not None))
+    return cells
 
 
 def table(found: dict[str, Row]) -> str:
@@ -165,18 +199,18 @@ def table(found: dict[str, Row]) -> str:
     lines = []
     for name, row in sorted(found.items(), key=lambda item: (item[1].title, item[1].text)):
         model, common = row.run.model, {*OPTIONS.split(), TEXTS[row.text].typed}
-        typed = " ".join(word for word in shlex.split(row.command)[2].split() if word not in common)
-        cells = [cell(row, key, model.n_layers - 1) for key in HEADLINES]
+        words = [word for word in shlex.split(row.command)[2].split() if word not in common]
+        typed = " ".join(word for word in words if CONTEXT in row.curves or not word.startswith("metric="))
         text = ", ".join(filter(None, [row.text, row.run.mix.mark]))
         link = f"[`{typed}`](atlas/{name}.json)"
-        lines.append([row.title, text, f"{model.n_layers} × {model.dim}", *cells, link])
-    head = ["model", "text", "layers × width", *HEADLINES.values(), "command and card"]
+        lines.append([row.title, text, f"{model.n_layers} × {model.dim}", *cells(row, -1), link])
+    head = ["model", "text", "layers × width", *HEADS, "command and card"]
     return f'<div class="sortable" markdown="1">\n\n{markdown(head, lines)}\n\n</div>\n\n{ONE_TRAINING_RUN}.'
 
 
 def card_page(row: Row) -> str:
     """One card as a page of the site."""
-    layers = [[str(i), *(cell(row, key, i) for key in HEADLINES)] for i in range(row.run.model.n_layers)]
+    layers = [[str(i), *cells(row, i)] for i in range(row.run.model.n_layers)]
     facts = {k: v for k, v in row.run.model.details.items() if k in ("checkpoint", "revision", "content_hash")}
     about = [f"{row.run.corpus.sentences:,} sentences", f"ctxexp {row.run.version}"]
     parts = [
@@ -195,7 +229,7 @@ def card_page(row: Row) -> str:
     for title, lines in lists.items():
         if lines:
             parts += [f"**{title}**", "\n".join(f"- {line}" for line in lines)]
-    parts += ["**By layer** (layer 0 is the input layer)", markdown(["layer", *HEADLINES.values()], layers)]
+    parts += ["**By layer** (layer 0 is the input layer)", markdown(["layer", *HEADS], layers)]
     return "\n\n".join([*parts, "[All models](../atlas.md)"]) + "\n"
 
 

@@ -17,8 +17,8 @@ CARD = MINIS.with_name("CARD.md")
 MARK = "measured"
 MODELS = ("bert", "gpt2", "elmo")
 WEIGHTS = ("mini", "untrained")
-SELF = "self_similarity"
-SHARE, RAW, CHANCE, ADJUSTED = (Key(SELF, name) for name in ("share_of_room", "raw", "baseline", "adjusted"))
+CONTEXT = Key("contextuality", "raw")
+RAW, CHANCE, ADJUSTED = (Key("self_similarity", name) for name in ("raw", "baseline", "adjusted"))
 SENSES, PAIRS = Key("sense_separation", "raw"), Key("sts", "all")
 FUNCTION_WORDS = ("the", "of", "to", "and", "a")
 
@@ -35,7 +35,7 @@ def measured(model: str, weights: str, sts: str) -> Found:
     return {
         "sts": measure(model, metrics="sts", options=pairs),  # first: a wrong folder is said at once
         "whitened": measure(model, metrics="sts", transform="whitening", options=pairs),
-        "words": measure(model, metrics=["self_similarity", "sense_separation"], options=chosen),
+        "words": measure(model, metrics=["contextuality", "self_similarity", "sense_separation"], options=chosen),
     }
 
 
@@ -43,7 +43,7 @@ def section(found: Mapping[tuple[str, str], Found]) -> str:
     """The tables: curves by layer, what training changed with intervals, single words."""
     names = [f"{model}-mini" if weights == "mini" else "untrained" for model, weights in found]
     curves = {
-        "self-similarity, share of the room above chance": ("words", SHARE),
+        "contextuality": ("words", CONTEXT),
         "self-similarity, raw": ("words", RAW),
         "chance": ("words", CHANCE),
         "self-similarity, adjusted": ("words", ADJUSTED),
@@ -57,8 +57,8 @@ def section(found: Mapping[tuple[str, str], Found]) -> str:
     ]
     last, before_last, best = (lambda c: len(c) - 1), (lambda c: len(c) - 2), (lambda c: int(c.argmax()))
     changes = [
-        gains("self-similarity, share of the room above chance, last layer", found, "words", SHARE, last),
-        gains("the same, the layer before", found, "words", SHARE, before_last),
+        gains("contextuality, last layer", found, "words", CONTEXT, last),
+        gains("the same, the layer before", found, "words", CONTEXT, before_last),
         gains("same sense minus other sense, last layer", found, "words", SENSES, last),
         gains("STS-B test, last layer", found, "sts", PAIRS, last),
         gains("the same, each at its best layer", found, "sts", PAIRS, best),
@@ -101,7 +101,7 @@ def number(value: float) -> str:
     if abs(value) > 1.0005:
         return f"{value:.2f}" if abs(value) < 9.995 else f"{value:.1f}"
     text = without_leading_zero(value)
-    return {"1.000": "1", "-.000": ".000"}.get(text, text)
+    return "1" if text == "1.000" else text
 
 
 if __name__ == "__main__":

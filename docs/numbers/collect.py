@@ -17,7 +17,7 @@ from docs.numbers.tables import COMPARISONS
 ENDS = ("", "_ci_low", "_ci_high")
 LEAGUE = ["model", "transform", "runs", "average", *(f"{name}{end}" for name in ("gain", "lead") for end in ENDS)]
 MINIS = {
-    "share of self-similarity": Key("self_similarity", "share_of_room"),
+    "contextuality": Key("contextuality", "raw"),
     "anisotropy": Key("anisotropy", "mean_cosine"),
     "intra-sentence similarity": Key("intra_sentence_similarity", "raw"),
 }

@@ -10,7 +10,7 @@ import pandas as pd
 
 import ctxexp
 from ctxexp import Corpus, Pair
-from ctxexp.command import Experiment, configured, registry
+from ctxexp.command import Experiment, configured
 from docs.numbers.marked import write_marked
 from docs.numbers.part import ROOT, markdown, without_leading_zero
 
@@ -20,14 +20,13 @@ WEIGHTS = ("bands", "equal")
 
 
 def sizes_table(sts: str, model: str, sizes: tuple[int, ...] = SIZES) -> pd.DataFrame:
-    """A row a size: words and punctuation marks, and by weights the share of the room in each of the layers."""
+    """A row a size: words and punctuation marks, and by weights the contextuality in each of the layers."""
     data = {"dataset": "sts", "dataset.split": "all", "dataset.path": sts}
     experiment = Experiment(configured(model, None, data, layers=LAYERS))
     _, every, _ = experiment.study.space(experiment.vectors)
     sentences, group = experiment.study.corpus.sentences, every.clusters.pair_group
     assert group is not None
     order = np.random.default_rng(0).permutation(np.array(every.distinct.keys, np.int64))
-    alone = registry().find("baseline", "one_per_sentence").factory(size=2, redraws=0, exact=True)
     rows = []
     for size in sizes:
         numbers = np.sort(order[:size])
@@ -38,10 +37,8 @@ def sizes_table(sts: str, model: str, sizes: tuple[int, ...] = SIZES) -> pd.Data
         for weights in WEIGHTS:
             options = {"words.weights": weights, "bootstrap": 0, "figures.explorer": 0}
             part = Corpus("part", tuple(chosen), pairs)
-            found = ctxexp.measure(
-                model, part, metrics="self_similarity", baseline=alone, layers=LAYERS, options=options, progress=False
-            )
-            values = found.by_name["self_similarity/share_of_room"][list(LAYERS)]
+            found = ctxexp.measure(model, part, metrics="contextuality", layers=LAYERS, options=options, progress=False)
+            values = found["contextuality"][list(LAYERS)]
             row |= {f"{weights} {layer}": value for layer, value in zip(LAYERS, values, strict=True)}
         rows.append(row)
         print(row, flush=True)
