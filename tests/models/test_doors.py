@@ -185,7 +185,7 @@ def test_files_and_keys_that_nobody_knows_are_named(tmp_path: Path, caplog: pyte
         (folder / name).write_bytes(b"")
     encoder(folder, unused="refuse")
     assert "not used: 1 (soft_prompt.pt) of its files" in caplog.text
-    assert "1 (dropout_of_merges) of the keys of tokenizer_config.json" in caplog.text
+    assert "1 (dropout_of_merges=0.1) of the keys of tokenizer_config.json" in caplog.text
 
 
 def test_a_normaliser_that_tokenizer_json_lacks_is_named(tmp_path: Path) -> None:

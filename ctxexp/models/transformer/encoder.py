@@ -124,6 +124,7 @@ class TransformerEncoder(Encoder):
     def _describe(self, loaded: LoadedModel, weights: str, norm: str | None) -> dict[str, str | int | float | bool]:
         """The encoder's metadata in a run's results; `weights` is their hash, `norm` the final norm's module."""
         checkpoint, options = self.checkpoint, self.options
+        own = loaded.identity and (loaded.identity.own_code or ", ".join(self.pipeline.unlisted))
         return {
             "checkpoint": checkpoint.source,
             "revision": checkpoint.revision or "-",
@@ -133,7 +134,7 @@ class TransformerEncoder(Encoder):
             **({"weights_sha256": read} if (read := checkpoint.weights_sha256) and not loaded.untrained else {}),
             **({"dequantized": loaded.dequantized} if loaded.dequantized else {}),
             **({"kwargs": str(dict(options.kwargs))} if options.kwargs else {}),
-            **({"not_stored": loaded.identity.own_code} if loaded.identity and loaded.identity.own_code else {}),
+            **({"not_stored": own} if own else {}),
             **({"warnings": "\n".join(loaded.warnings)} if loaded.warnings else {}),
             **({"sentence_pooling": self.pipeline.pooling} if self.pipeline.modules else {}),
             "architecture": type(self.model).__name__,

@@ -23,6 +23,7 @@ LIBRARIES = sys.stdlib_module_names | {
     "ctxexp",
     "torch",
     "transformers",
+    "sentence_transformers",
     "peft",
     "accelerate",
     "bitsandbytes",

@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from ctxexp.errors import short
 
 
 @cache
@@ -19,6 +22,25 @@ def ledger() -> dict[str, dict[str, Any]]:
 def is_listed(name: str, *lists: str) -> bool:
     """Whether a name is on one of these lists of the ledger."""
     return any(re.fullmatch(pattern, name) for one in lists for pattern in ledger()[one])
+
+
+def unlisted(content: Any, name_of_list: str, where: str = "") -> Iterator[str]:
+    """`key=value` of each key of a JSON document, at any depth, that isn't on the list and asks for something, which
+    null, false and nought don't.
+
+    Example:
+        >>> list(unlisted({"type": "x", "kwargs": {"a": 1, "b": 0}}, "modules"))
+        ['kwargs.a=1']
+    """
+    for part in content if isinstance(content, list) else [content]:
+        for key, value in part.items():
+            name = f"{where}{key}"
+            if not value or is_listed(name, name_of_list):
+                continue
+            if isinstance(value, dict):
+                yield from unlisted(value, name_of_list, f"{name}.")
+            elif not is_listed(f"{name}={value}", name_of_list):
+                yield f"{name}={short(value)}"
 
 
 def conversion(place: Path) -> str:

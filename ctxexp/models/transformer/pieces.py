@@ -105,6 +105,7 @@ class PieceReader:
         self.unknown_id = None if unknown is None else backend.token_to_id(unknown)
         self.marker = backend.token_to_id(MARKER)
         self.prefix = prefix_of(prefix, tokenizer, source)
+        self.cuts_left = tokenizer.truncation_side == "left"  # where a sentence vector's text is too long
         own = int(backend.num_special_tokens_to_add(False))
         # pieces of each sentence beside its text's
         self.n_special = own - len(self.prefix.tokenizer_ids) + len(self.prefix.ids)

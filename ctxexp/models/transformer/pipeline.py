@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ctxexp.errors import ModelError, error_text
 from ctxexp.models.transformer.checkpoint import Checkpoint
+from ctxexp.models.transformer.ledger import ledger, unlisted
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -27,6 +28,7 @@ class Pipeline:
 
     `modules` are their classes, the network's first. `pooling` is a pooling of ours, or LIBRARY. `longest` is the
     number of pieces that are read, `facts` are what decides its vectors, by name. `source` is its folder, or the model.
+    `unlisted` are settings that the ledger doesn't know, or parts that the library didn't write.
     """
 
     modules: tuple[str, ...] = ()
@@ -38,11 +40,13 @@ class Pipeline:
     truncate_dim: int | None = None
     facts: Mapping[str, str | int | bool] = field(default_factory=dict)
     source: Path | SentenceTransformer | None = None
+    unlisted: tuple[str, ...] = ()
 
     @property
     def needs_library(self) -> bool:
-        """Whether it has modules beyond pooling and normalising."""
-        return bool(self.modules) and (self.pooling not in OWN or not {*self.modules[2:]} <= {"Normalize"})
+        """Whether it has modules beyond pooling and normalising, or settings of which nobody knows what they do."""
+        is_own = self.pooling in OWN and {*self.modules[2:]} <= {"Normalize"} and not self.unlisted
+        return bool(self.modules) and not is_own
 
     @property
     def normalizes(self) -> bool:
@@ -62,10 +66,12 @@ class Pipeline:
                 settings = _json(root / "config_sentence_transformers.json")
                 if settings.get("model_type", "SentenceTransformer") != "SentenceTransformer":
                     continue
-                modules = [
-                    (one["type"].rpartition(".")[2], _json(root / one["path"] / "config.json")) for one in listing
-                ]
-                return cls._of(modules, settings | checkpoint.sentence_settings, root)
+                modules = [(_name(one["type"]), _json(root / one["path"] / "config.json")) for one in listing]
+                own = checkpoint.sentence_settings
+                others = [("modules", listing), ("config_sentence_transformers", settings), *modules]
+                keys = [key for name, one in others if name in ledger() for key in unlisted(one, name)]
+                keys += unlisted({**own, "do_lower_case": False}, "sentence_config")
+                return cls._of(modules, settings | own, root, keys)
             except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
                 raise ModelError(
                     f"{root}: its files of sentence-transformers (modules.json, config_sentence_transformers.json and "
@@ -76,17 +82,27 @@ class Pipeline:
     @classmethod
     def of_model(cls, model: Any) -> Pipeline:
         """The pipeline of a SentenceTransformer in memory; one without modules for any other object."""
+        from ctxexp.models.transformer.identity import own_code  # with torch
+
         if "SentenceTransformer" not in [one.__name__ for one in type(model).__mro__]:
             return cls()
         keys = ("prompts", "default_prompt_name", "truncate_dim", "max_seq_length")
         modules: list[tuple[str, Any]] = [
-            (type(one).__name__, getattr(one, "get_config_dict", dict)() if i else {}) for i, one in enumerate(model)
+            (
+                _name(f"{type(one).__module__}.{type(one).__name__}"),
+                getattr(one, "get_config_dict", dict)() if i else {},
+            )
+            for i, one in enumerate(model)
         ]
-        return cls._of(modules, {key: getattr(model, key, None) for key in keys}, model)
+        return cls._of(modules, {key: getattr(model, key, None) for key in keys}, model, [own_code(model)])
 
     @classmethod
     def _of(
-        cls, modules: Sequence[tuple[str, Mapping[str, Any]]], settings: Mapping[str, Any], source: Any
+        cls,
+        modules: Sequence[tuple[str, Mapping[str, Any]]],
+        settings: Mapping[str, Any],
+        source: Any,
+        unlisted: Sequence[str],
     ) -> Pipeline:
         names, prompts = tuple(name for name, _ in modules), settings.get("prompts") or {}
         default, truncate = settings.get("default_prompt_name"), settings.get("truncate_dim")
@@ -112,8 +128,13 @@ class Pipeline:
         return cls(
             names, prompts.get(default) or "", modes[0] if len(modes) == 1 and modes[0] in OWN else LIBRARY,
             bool(facts["include_prompt"]), bool(facts["lower-cased"]), settings.get("max_seq_length"), truncate, facts,
-            source,
+            source, tuple(filter(None, unlisted)),
         )  # fmt: skip
+
+
+def _name(path: str) -> str:
+    """A module's class: of the library's own the last part of its path."""
+    return path.rpartition(".")[2] if path.startswith("sentence_transformers.") else path
 
 
 def _json(path: Path) -> Any:

@@ -58,7 +58,8 @@ class TransformerSentences(Encoder):
         self._type = torch.float32 if base._device.type == "mps" else torch.float64
         self._waiting = PieceCache(self._read)
         self.poolings, weights = self._open()
-        self.name = f"{base.name} sentences={','.join(self.poolings)} longest={self.limit}"
+        side = " left" * base._read.cuts_left
+        self.name = f"{base.name} sentences={','.join(self.poolings)} longest={self.limit}{side}"
         if self.pipeline.modules:
             self.name += f" pipeline={digest(repr((self.pipeline.facts, self.dim, weights)).encode())}"
         self.details = {
@@ -121,8 +122,9 @@ class TransformerSentences(Encoder):
     def _cut(self, pieces: Pieces) -> Pieces:
         if self.limit is None or len(pieces.ids) <= self.limit:
             return pieces
-        end = len(pieces.ids) - pieces.n_after
-        ids = np.concatenate([pieces.ids[: self.limit - pieces.n_after], pieces.ids[end:]])
+        more = len(pieces.ids) - self.limit
+        start = pieces.n_before if self.base._read.cuts_left else self.limit - pieces.n_after
+        ids = np.delete(pieces.ids, np.s_[start : start + more])
         return Pieces(ids, pieces.units, pieces.at, pieces.counts, pieces.n_before, pieces.n_after)
 
     def encode(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:

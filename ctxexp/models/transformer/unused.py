@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ctxexp.errors import ModelError, short
 from ctxexp.files.job_folder import read_json
 from ctxexp.models.transformer.checkpoint import ADAPTER, Checkpoint, weight_files
-from ctxexp.models.transformer.ledger import is_listed, ledger
+from ctxexp.models.transformer.ledger import is_listed, ledger, unlisted
 from ctxexp.models.transformer.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -53,12 +53,12 @@ def report_unused(unused: Iterable[Leftovers], policy: Unused, source: str) -> l
 def unused_files(checkpoint: Checkpoint, *, used: str = "") -> Leftovers:
     """Files of weights, adapters and settings in the checkpoint's folder that nothing reads, but for the setting of
     sentence-transformers that is `used`; copies of the same weights in other formats are no loss."""
-    folder, settings = checkpoint.folder, checkpoint.sentence_settings
-    weights = weight_files(folder)
+    folder, weights = checkpoint.folder, weight_files(checkpoint.folder)
+    settings = list(unlisted(checkpoint.sentence_settings, "sentence_config"))
     losses = [
-        f"{key}={settings[key]!r} of its settings for sentence-transformers (sentence_..._config.json)"
-        for key in settings
-        if settings[key] and key != used and not is_listed(key, "sentences")
+        f"{one} of its settings for sentence-transformers (sentence_..._config.json)"
+        for one in settings
+        if one.partition("=")[0] != used
     ]
     if (folder / "adapter_config.json").is_file():
         if not (folder / ADAPTER).is_file():
@@ -78,10 +78,11 @@ def unused_files(checkpoint: Checkpoint, *, used: str = "") -> Leftovers:
             )
     unknown = [path.name for path in sorted(folder.iterdir()) if path.is_file() and not is_listed(path.name, "files")]
     doubts = [f"{_names(unknown)} of its files, which no model of transformers has"] * bool(unknown)
-    file = folder / "tokenizer_config.json"
-    keys = [key for key in read_json(file) if not is_listed(key, "tokenizer")]
+    keys = list(unlisted(read_json(folder / "tokenizer_config.json"), "tokenizer_config"))
     doubts += [f"{_names(keys)} of the keys of tokenizer_config.json, which no tokenizer is known to read"] * bool(keys)
     pipeline = Pipeline.of_folder(checkpoint)
+    if keys := [one for one in pipeline.unlisted if one not in settings]:
+        doubts.append(f"{_names(keys)} of the keys of modules.json, config_sentence_transformers.json and its modules")
     beyond = [f"its default prompt {pipeline.prompt!r}"] * bool(pipeline.prompt)
     beyond += [f"its modules {', '.join(pipeline.modules[1:])}"] * pipeline.needs_library
     doubts += [f"{' and '.join(beyond)}, for words: sentences' vectors go through them"] * bool(beyond)
