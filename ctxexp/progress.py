@@ -23,7 +23,7 @@ WIDTH = 160  # characters of a line where nobody says how wide the page is
 
 def show(text: str, stream: TextIO | None = None) -> None:
     """Print to standard output, or to `stream`; a reader that has seen enough, as `head` has, or a full disk behind it
-    silences the stream and ends nothing.
+    silences the stream and ends nothing, nor does a sign that the stream's encoding lacks.
 
     Example:
         >>> show("as the terminal can")
@@ -34,6 +34,8 @@ def show(text: str, stream: TextIO | None = None) -> None:
         print(text, file=stream, flush=True)
     except BrokenPipeError:
         silence(stream)
+    except UnicodeEncodeError:
+        show(text.encode("ascii", "backslashreplace").decode(), stream)
     except OSError as error:
         silence(stream)
         if stream is not sys.stderr:

@@ -21,7 +21,7 @@ from ctxexp.dataset import Corpus, Sentence
 from ctxexp.datasets.text import TextTable
 from ctxexp.errors import ConfigError, line, suggestions
 from ctxexp.files import user_path
-from ctxexp.host import plain, same_random_numbers
+from ctxexp.host import callers_process, plain
 from ctxexp.metrics import Metric
 from ctxexp.model import Encoder
 from ctxexp.models.huggingface import from_transformers
@@ -111,9 +111,8 @@ def measure(
         bootstrap=bootstrap, weights=weights, layers=layers, device=device, baseline=baseline, transform=transform,
         control=control, tokenizer=tokenizer, **unknown,
     )  # fmt: skip
-    stages = Progress.of(progress)
-    with TemporaryDirectory() as own, same_random_numbers():
-        return Experiment(config, stages).run(Path(folder or own))
+    with TemporaryDirectory() as own, callers_process():
+        return Experiment(config, Progress.of(progress)).run(Path(folder or own))
 
 
 def configured(

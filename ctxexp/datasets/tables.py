@@ -66,7 +66,12 @@ class Table:
 
 
 def read_table(
-    source: object, columns: Sequence[Column] | None = None, quotes: str | None = None, kind: str = ""
+    source: object,
+    columns: Sequence[Column] | None = None,
+    quotes: str | None = None,
+    kind: str = "",
+    *,
+    ragged: bool = False,
 ) -> Iterator[tuple[str, Any]]:
     """The place of each row, for messages, and its cells.
 
@@ -76,6 +81,7 @@ def read_table(
         quotes: Of CSV and TSV: `csv`: quotation marks enclose cells; `text`: they are text; None: `csv` for CSV, and a
             TSV with a cell that begins with one is refused.
         kind: The suffix whose format the file has; empty: that of its name.
+        ragged: Whether rows of CSV and TSV may end anywhere behind the cells that are read.
 
     Raises:
         DataError: With the place, what isn't such a table; a column that isn't there, with the table's columns.
@@ -88,14 +94,19 @@ def read_table(
         >>> [cells for _, cells in read_table({"word": ["bank"], "score": [0.5]})]
         [{'word': 'bank', 'score': 0.5}]
     """
-    table = open_table(source, columns, quotes, kind)
+    table = open_table(source, columns, quotes, kind, ragged=ragged)
     names = [*map(table.column, filter(None, table.columns or ()) if columns is None else columns)]
     for where, cells in table.rows(names):
         yield where, dict(zip(names, cells, strict=True)) if columns is None else cells
 
 
 def open_table(
-    source: object, columns: Sequence[Column] | None = None, quotes: str | None = None, kind: str = ""
+    source: object,
+    columns: Sequence[Column] | None = None,
+    quotes: str | None = None,
+    kind: str = "",
+    *,
+    ragged: bool = False,
 ) -> Table:
     """The table of a file, or in memory. Of JSON lines the columns are those up to the row by which each of `columns`
     has been seen under its first name; None: of all rows. Raises DataError, with the place."""
@@ -106,7 +117,7 @@ def open_table(
     kind = kind or suffix_of(source)
     with _errors(source):
         if kind in (".csv", ".tsv"):
-            return _delimited(source, quotes, "," if kind == ".csv" else "\t")
+            return _delimited(source, quotes, "," if kind == ".csv" else "\t", ragged)
         if kind in (".parquet", ".arrow", ".feather"):
             with open_bytes(source) as stream:
                 return Table(source, _columnar(stream, kind)[0], partial(_columnar_rows, source, kind))
@@ -185,13 +196,13 @@ def _plain(cells: Any) -> list[Any]:
     return list(convert() if convert else cells)
 
 
-def _delimited(path: Path, quotes: str | None, separator: str) -> Table:
+def _delimited(path: Path, quotes: str | None, separator: str, ragged: bool) -> Table:
     header = next(_lines(path, quotes, separator), ("", []))[1]
 
     def rows(names: Sequence[str]) -> Iterator[Row]:
         columns = [header.index(name) for name in names]
         for where, row in islice(_lines(path, quotes, separator), 1, None):
-            if len(row) < len(header) or any(row[len(header) :]):
+            if len(row) <= max(columns) if ragged else len(row) < len(header) or any(row[len(header) :]):
                 raise DataError(
                     f"{where}: {len(row)} cells, the header has {len(header)}; quotation marks enclose a cell that "
                     f"holds {separator!r} or the end of a line"

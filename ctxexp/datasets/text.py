@@ -360,27 +360,14 @@ def fit_files(path: str) -> list[Path]:
 
 
 def _read(file: Path) -> Iterator[str]:
-    if suffix_of(file) == ".jsonl":
-        for where, cells in read_table(file, FIELDS):
-            if not all(isinstance(cell, str) for cell in cells):
-                raise DataError(f"{where}: expected texts, got {short(cells)}")
-            yield from (cell.strip() for cell in cells)
+    kind = suffix_of(file)
+    if kind not in (".jsonl", ".tsv"):
+        head = next((line for _, line in text_lines(file)), "").split("\t")
+        kind = ".tsv" if all({*names} & {*head} for names in FIELDS) else ""
+    if not kind:
+        yield from (line.strip() for _, line in text_lines(file))
         return
-    lines = [line for _, line in text_lines(file)]
-    head = lines[0].split("\t") if lines else []
-    if suffix_of(file) != ".tsv" and not all({*names} & {*head} for names in FIELDS):
-        yield from (line.strip() for line in lines)
-        return
-    columns = [head.index(name) for names in FIELDS for name in names if name in head][:2]
-    if len(columns) < 2:
-        raise DataError(
-            f"{file}: no columns sentence1 and sentence2 (or premise and hypothesis); rename it to .txt if it holds a "
-            "sentence a line"
-        )
-    for number, line in enumerate(lines[1:], start=2):
-        cells = line.split("\t")  # of which a row may have more or fewer than the header, in labels
-        if not line.strip():
-            continue
-        if len(cells) <= max(columns):
-            raise DataError(f"{file}, line {number}: {len(cells)} tab-separated fields; expected {max(columns) + 1}")
-        yield from (cells[column].strip() for column in columns)
+    for where, cells in read_table(file, FIELDS, "text", kind, ragged=True):
+        if not all(isinstance(cell, str) for cell in cells):
+            raise DataError(f"{where}: expected texts, got {short(cells)}")
+        yield from (cell.strip() for cell in cells)
