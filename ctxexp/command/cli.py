@@ -8,8 +8,8 @@ A verb, `ctxexp NAME word key=value`, is a function with typed parameters, whose
 its positional arguments, `key=value` its keyword ones. A docstring's lines `name: text` say what each is, its line
 `example: ctxexp NAME ...` how it is typed. A function of `*args: str` alone gets them as typed. A path called `out` is
 where the verb writes, a folder if its default is one: it is tried before the verb begins. A file that is there is
-kept unless `replace=true`, and so is a verb's earlier answer in a folder that was typed; its default folder is made
-anew. A function that returns a `Document` leaves to this frame what is printed and written, and has `json=true` too.
+kept unless `replace=true`, and so is a verb's earlier answer in a folder. A function that returns a `Document` leaves
+to this frame what is printed and written, and has `json=true` too.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Verb:
                 check_writable(out)
                 if is_folder and out.suffix != ".csv" and out.is_file():
                     raise DiskError(f"cannot write {out}: a file where a folder is to be; choose another place")
-                if not replace and ("out" in keywords or not is_folder):
+                if not replace:
                     check_absent(out, self.name)
             with redirect_stdout(sys.stderr if as_json else sys.stdout):
                 made = self.function(*bare, **keywords)

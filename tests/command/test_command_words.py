@@ -137,6 +137,15 @@ def found(word: str, *, out: Path = Path("found"), bad: bool = False) -> Documen
     return Document([f"{word} is found"], {"found": table}, status=int(bad))
 
 
+def test_an_answer_in_the_default_folder_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert Verb("found", found)(["bank"]) == 0
+    with pytest.raises(ConfigError, match=r"^found is there already, and is kept: .* or add replace=true"):
+        Verb("found", found)(["river"])
+    assert "bank" in Path("found", "found.csv").read_text()
+    assert Verb("found", found)(["river", "replace=true"]) == 0
+
+
 def test_a_document_is_printed_and_written_or_given_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     verb = Verb("found", found)
     assert verb(["bank", f"out={tmp_path}", "bad=true"]) == 1
