@@ -61,11 +61,8 @@ OLDER = {  # titles and texts measured before contextuality was: their cells are
     ("bert-mini, untrained", "sts-b"),
     ("elmo-mini, untrained", "semcor"),
     ("elmo-mini, untrained", "sts-b"),
-    ("elmo-mini", "semcor"),
-    ("GloVe 6B 50d", "semcor"),
     ("gpt2-mini, untrained", "semcor"),
     ("gpt2-mini, untrained", "sts-b"),
-    ("gpt2-mini", "semcor"),
     ("SmolLM2-135M-Instruct, 4 bit", "semcor"),
     ("SmolLM2-135M-Instruct, 4 bit", "sts-b"),
 }
