@@ -48,9 +48,11 @@ class LayerScale:
 
     def normalized(self, x: np.ndarray, cut: float = CUT) -> np.ndarray:
         """The rows of x (n, d) about the mean, at norm 1, float32; directions that hold more than `cut` of the variance
-        are scaled down until each holds that share of what is left. NaN for a row without a direction."""
+        are scaled down until each holds that share of what is left; at 0 those that hold more than `CUT` are left out.
+        NaN for a row without a direction."""
         y = x - self.mean.astype(np.float32)
-        if len(factors := cut_factors(self.variances, cut)):
+        factors = cut_factors(self.variances, cut or CUT) * (cut > 0)
+        if len(factors):
             v = self.directions[:, : len(factors)].astype(np.float32)
             y -= (y @ v * (1 - factors).astype(np.float32)) @ v.T
         return unit_rows(y)

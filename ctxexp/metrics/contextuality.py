@@ -9,12 +9,12 @@ import numpy as np
 from ctxexp.errors import MetricError
 from ctxexp.groups import Block, Group
 from ctxexp.maths.contextuality import Comparison, Uses, strata
-from ctxexp.maths.loudness import LayerScale, cut_factors, scaled_by_dimension
+from ctxexp.maths.loudness import CUT, LayerScale, cut_factors, scaled_by_dimension
 from ctxexp.maths.resampling import Curve, Resamples
 from ctxexp.metrics import Estimate, Metric, Reading
 from ctxexp.occurrences import Text
 
-CUTS = {"no_cut": 1.0, "cut_10": 0.1, "cut_3": 0.03}  # of the variance that a direction may hold
+CUTS = {"no_cut": 1.0, "cut_10": 0.1, "no_loud": 0.0}  # of the variance that a direction may hold
 VARIANTS = (*CUTS, "by_dimension", "all_places", "no_first", "no_near_duplicates")
 ALIKE = 0.5  # of the shorter sentence's runs of three words, from which two sentences are near-duplicates
 PAIRS = 10  # of uses that a word needs for a number of its own
@@ -32,7 +32,8 @@ class Contextuality(Metric):
     pairs is divided by the mean distance of different words at these places. Forms weigh in each band of frequency as
     the run's mix says, strata by the occurrences there; the value is the mean over the bands.
 
-    Beside it stand its variants, `lowest` to `highest`: other cuts (`no_cut`, `cut_10`, `cut_3`), each dimension at the
+    Beside it stand its variants, `lowest` to `highest`: no cut and another (`no_cut`, `cut_10`), loud directions
+    left out (`no_loud`), each dimension at the
     same scale (`by_dimension`), uses at any two places (`all_places`), without the first words of sentences
     (`no_first`) and, where there are any, without near-duplicates of sentences (`no_near_duplicates`). `loudest` is the
     share of the variance that one direction holds before the cut. Noise can't be told from context.
@@ -80,7 +81,7 @@ class Contextuality(Metric):
         same_place, u = design.same_place, space.normalized(uses)
         variants: dict[str, float] = {}
         for name, cut in CUTS.items():
-            is_plain = "no_cut" in variants and not len(cut_factors(space.variances, cut))
+            is_plain = "no_cut" in variants and not len(cut_factors(space.variances, cut or CUT))
             scaled = None if is_plain else space.normalized(uses, cut)
             variants[name] = variants["no_cut"] if scaled is None else same_place.measure(scaled).value
         variants["by_dimension"] = same_place.measure(scaled_by_dimension(uses, same_place.uses.place)).value

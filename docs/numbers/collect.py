@@ -122,6 +122,12 @@ def interval_coverage(output: Path) -> pd.DataFrame:
     return pd.DataFrame(rows).round(4)
 
 
+def known_contextuality(folder: Path) -> pd.DataFrame:
+    """What each estimator says where the answer is known: a row a part, world or model, estimator and layer."""
+    parts = {part: pd.read_csv(folder / f"{part}.csv") for part in ("worlds", "changes", "networks")}
+    return pd.concat(parts, names=["part"]).reset_index(level="part").round(3)
+
+
 def contextuality(mlruns: Path) -> pd.DataFrame:
     """A row a model and layer: contextuality, with its range and that of each word alone; the paper's measures, less
     chance; in the last layer also what contextuality and adjusted self-similarity have gained since layer 1."""

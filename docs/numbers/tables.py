@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from ctxexp_lab.first_word.effects import AS_TOKENIZED, METRICS
 from ctxexp_lab.first_word.words import difference_text, largest, layers_near_zero, number
@@ -216,6 +217,48 @@ def contextuality(numbers: pd.DataFrame) -> str:
     head = ["model", "contextuality, layers 0, 1, ...", "its variants, last layer", "each word alone, at most"]
     findings = [[title, *(cell(rows) for rows in models)] for title, cell in FINDINGS.items()]
     return f"{markdown(head, curves)}\n\n{markdown(['the paper finds', *names], findings)}{one_run_each(names)}"
+
+
+def known_contextuality(numbers: pd.DataFrame) -> str:
+    """How each estimator does where the answer is known; what some say of each world; and of networks with a knob."""
+    part = {name: rows.drop(columns="part") for name, rows in numbers.groupby("part")}
+    worlds = part["worlds"][lambda rows: (rows.of != "orders") & ~rows.estimator.isin(["lowest", "highest"])]
+    is_random = worlds.of.str.startswith("random")
+    orders = part["worlds"][part["worlds"].of == "orders"].set_index(["name", "estimator"])
+    moved = part["changes"].assign(value=part["changes"].value.abs()).groupby("estimator").value.max()
+    rows = []
+    for name, found in worlds.assign(error=(worlds.value - worlds.truth).abs()).groupby("estimator", sort=False):
+        zero, unknown = found[found.truth == 0].value.abs(), found[found.of.str.startswith("random")]
+        false, steps = (orders.loc[(of, name)] for of in ("false orders", "steps of .03"))
+        slopes = [np.polyfit(of.truth, of.value, 1)[0] for _, of in found.groupby("of")]
+        numbers_of = [
+            *(f"{_two(each.mean())} ({_two(each.max())})" for each in (found.error, unknown.error, zero)),
+            f"{_two(min(slopes))} to {_two(max(slopes))}",
+            *(f"{each.value:.0f} of {each['at']:.0f}" for each in (false, steps)),
+            _two(moved[name]),
+        ]
+        rows.append([name, *numbers_of])
+    head = ["estimator", "error: mean (largest)", "in worlds drawn at random", "where the truth is 0", "slope",
+            "false orders", "steps of .03 claimed", "moves at most"]  # fmt: skip
+    half = worlds[~is_random & (worlds["at"] == 0.5)].pivot_table("value", "of", "estimator", sort=False)
+    truth = worlds[worlds["at"] == 0.5].groupby("of").truth.first()
+    of_world = [
+        [world, _two(truth[world]), *map(_two, values)]
+        for world, values in zip(half.index, half.to_numpy(), strict=True)
+    ]
+    networks = part["networks"][
+        part["networks"].estimator.isin(["contextuality"]) | (part["networks"].name == "context exchanged")
+    ]
+    knobs = [
+        [f"`{model}`", name, " ".join(map(_two, found.value))]
+        for (model, name), found in networks.groupby(["of", "name"], sort=False)
+    ]
+    tables = (
+        (head, rows),
+        (["world", "truth", *half.columns], of_world),
+        (["model", "of its words", "layers 0, 1, ..."], knobs),
+    )
+    return "\n\n".join(markdown(*each) for each in tables)
 
 
 def _gain(name: str, sign: int) -> Callable[[pd.DataFrame], str]:
