@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from ctxexp.command import registry
+from ctxexp.command import Verb, registry
 from tests.composed import check_command, planned
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,8 +30,8 @@ def lines() -> list[Line]:
 
 
 def test_lines_are_numbered_and_none_is_absent() -> None:
-    assert [line.number for line in lines()] == list(range(1, 65))
-    assert len({line.what for line in lines()}) == 64
+    assert [line.number for line in lines()] == list(range(1, 63))
+    assert len({line.what for line in lines()}) == 62
 
 
 @pytest.mark.parametrize("line", lines(), ids=lambda line: str(line.number))
@@ -43,8 +43,8 @@ def test_each_command_composes(line: Line) -> None:
         composes(words)
     elif first == "train":
         trains(words[1:])
-    elif first == "probe" and any(word.startswith("model=") for word in words):
-        from ctxexp_lab.probe.command import probe_sweep
+    elif first == "probe":
+        from ctxexp_lab.probe import probe_sweep
 
         composes(probe_sweep(words[1:]))
     else:
@@ -75,10 +75,5 @@ def trains(words: list[str]) -> None:
 
 
 def takes(verb: str, words: list[str]) -> None:
-    from ctxexp_lab.probe.command import uses
-
-    from ctxexp.command import Verb, registry
-
-    factory = uses if verb == "probe" else registry().find("command", verb).factory
-    bare, keywords = Verb(verb, factory).arguments(words)
+    bare, keywords = Verb(verb, registry().find("command", verb).factory).arguments(words)
     assert bare or keywords

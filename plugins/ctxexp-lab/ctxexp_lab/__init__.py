@@ -18,7 +18,7 @@ __getattr__ = ctxexp.lazy_names(__name__, __file__)
 @ctxexp.hookimpl
 def register_commands(register: Register) -> None:
     register("train", "ctxexp_lab.training.command:train")
-    register("probe", "ctxexp_lab.probe.command:probe")
+    register("probe", "ctxexp_lab.probe:probe")
     register("steps", "ctxexp_lab.steps.command:steps")
     register("link", "ctxexp_lab.link.command:softmax_link")
     register("distil", "ctxexp_lab.distil:distil")
