@@ -1,5 +1,5 @@
-"""Eviction while others use the cache: numbers stay right, what is used goes last, what the dead left goes, and limits
-of any size are kept or refused in words."""
+"""Eviction while others use the cache: numbers stay right, what the dead left goes, and limits of any size are kept or
+refused in words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from filelock import FileLock, Timeout
 
 from ctxexp import CtxexpError
 from tests.other_process import child
@@ -25,7 +24,6 @@ from .vector_shards import stop_encoding
 
 NAMES = ("one", "two", "three", "four", "five")
 TEXT = CORPORA["one"]
-SWEEPS: list[object] = []  # that this process drives
 NEEDED = sum(map(len, TEXT.sentences)) * (3 * 32 * 4 + 16) + 200 * len(TEXT.sentences)
 """Bytes that must be free under the limit before one entry is encoded: more than it takes then."""
 
@@ -44,22 +42,17 @@ def attempt(situation: Callable[[Path, np.random.Generator], None], cache: Path,
     shutil.rmtree(cache)
 
 
-def read(cache: Path, name: str, *, limit: int | None = None, sweep: str = "", **options: object) -> Any:
+def read(cache: Path, name: str, *, limit: int | None = None, **options: object) -> Any:
     """The store of an encoder of that name, whose vectors are checked."""
-    if sweep:
-        (cache / "locks").mkdir(parents=True, exist_ok=True)
-        held = FileLock(cache / "locks" / f"{sweep}.lock", is_singleton=True)  # as a command holds its sweep's
-        with contextlib.suppress(Timeout):  # another process drives it
-            SWEEPS.append(held.acquire(timeout=0))
     bound = None if limit is None else limit / 1e9
-    store = open_store(cache, name, **{"cache.limit_gb": bound, "tracking.sweep": sweep or None, **options})
+    store = open_store(cache, name, **{"cache.limit_gb": bound, **options})
     check(store, name)
     return store
 
 
 def entries(cache: Path) -> dict[str, int]:
     """Bytes of each entry, whole or stopped, by its folder's name."""
-    folders = [path for path in cache.iterdir() if path.name not in ("locks", "sweeps")]
+    folders = [path for path in cache.iterdir() if path.name != "locks"]
     return {path.name: sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) for path in folders}
 
 
@@ -77,9 +70,9 @@ def size(cache: Path) -> int:
 
 def while_it_reads(cache: Path, rng: np.random.Generator) -> None:
     """Another process has vectors open when they are evicted: it goes on reading the same ones."""
-    name, sweep = str(rng.choice(NAMES)), ["", "theirs"][rng.integers(2)]
+    name = str(rng.choice(NAMES))
     stores: list[Any] = []
-    works = (lambda: stores.append(read(cache, name, sweep=sweep)), lambda: check(stores[0], name))
+    works = (lambda: stores.append(read(cache, name)), lambda: check(stores[0], name))
     limit = NEEDED + int(rng.integers(0, 2000))
     with child(*works) as process:
         process.do()
@@ -92,38 +85,13 @@ def while_it_reads(cache: Path, rng: np.random.Generator) -> None:
         process.do()
 
 
-def while_it_will_read(cache: Path, rng: np.random.Generator) -> None:
-    """What a living sweep of another process has read outlives younger entries of nobody, and is not encoded again."""
-    first, *others = map(str, rng.permutation(NAMES))
-    again: list[int] = []
-    works = (
-        lambda: read(cache, first, sweep="theirs"),
-        lambda: again.append(read(cache, first, sweep="theirs").n_encoded) or _none(again),
-    )
-    limit = NEEDED + size(cache) + int(rng.integers(0, 1000))
-    with child(*works) as process:
-        process.do()
-        (theirs,) = entries(cache)
-        for other in others[: rng.integers(2, 5)]:
-            read(cache, other, limit=limit)
-            if theirs not in entries(cache):
-                raise Lost("a living sweep's vectors went before those of nobody")
-        process.do()
-
-
-def _none(counts: list[int]) -> None:
-    if any(counts):
-        raise Silent(f"{counts} sentences were encoded again")
-
-
 def together(cache: Path, rng: np.random.Generator) -> None:
     """Several processes open and evict at once under limits that fit one to three entries."""
 
     def work(number: int) -> None:
         own = np.random.default_rng(number)
         for _ in range(6):
-            sweep = ["", f"sweep-{number}", "ours"][own.integers(3)]
-            read(cache, str(own.choice(NAMES)), limit=int(NEEDED * own.uniform(1, 3.2)), sweep=sweep)
+            read(cache, str(own.choice(NAMES)), limit=int(NEEDED * own.uniform(1, 3.2)))
 
     with contextlib.ExitStack() as stack:
         processes = [stack.enter_context(child(partial(work, n))) for n in rng.integers(2**32, size=3).tolist()]
@@ -141,12 +109,12 @@ def together(cache: Path, rng: np.random.Generator) -> None:
 
 
 def killed(cache: Path, rng: np.random.Generator) -> None:
-    """A sweep's process is killed while it encodes or after it read: it keeps nothing, and others encode anew."""
+    """A process is killed while it encodes or after it read: it keeps nothing, and others encode anew."""
     first, second, *_ = map(str, rng.permutation(NAMES))
 
     def work() -> None:
-        read(cache, first, sweep="theirs")
-        read(cache, second, sweep="theirs", **{"model.seconds": 0.002, "batch_tokens": 20})
+        read(cache, first)
+        read(cache, second, **{"model.seconds": 0.002, "batch_tokens": 20})
 
     with child(work) as process:
         process.start()
@@ -154,7 +122,7 @@ def killed(cache: Path, rng: np.random.Generator) -> None:
             time.sleep(0.002)
         time.sleep(rng.uniform(0, 0.6))
         process.kill()
-    read(cache, second, limit=NEEDED + int(rng.integers(0, 1000)), sweep="mine")
+    read(cache, second, limit=NEEDED + int(rng.integers(0, 1000)))
     if len(left := entries(cache)) != 1:
         raise Lost(f"a limit for one entry kept {sorted(left)}")
 
@@ -207,6 +175,5 @@ SITUATIONS: dict[str, Callable[[Path, np.random.Generator], None]] = {
     "several processes at once": together,
     "evicted while another process reads": while_it_reads,
     "stopped shards": shards,
-    "what another process will read": while_it_will_read,
-    "a killed holder of a lease": killed,
+    "a killed process": killed,
 }

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
 import hydra
-from filelock import FileLock
 from hydra._internal.utils import get_args_parser
 from hydra.errors import HydraException
 from hydra.experimental.callback import Callback
@@ -24,7 +23,6 @@ from ctxexp.command import compose
 from ctxexp.command.config import components_of, environment_unresolved, key_names
 from ctxexp.command.job import job_of, log_to_stderr, task, typed_overrides
 from ctxexp.command.overrides import quote
-from ctxexp.datasets.downloads import vector_folder
 from ctxexp.errors import ConfigError, CtxexpError, DiskError, line, suggestions
 from ctxexp.files import disk_error_message, is_disk_full, user_path
 from ctxexp.files.job_folder import new_id, read_state, try_state
@@ -35,7 +33,6 @@ from ctxexp.plugins.registry import GROUPS, add_config_folder, config_folder, re
 from ctxexp.progress import show
 from ctxexp.report.page import OPEN_FLAG, open_when_made
 from ctxexp.sinks import Sweep
-from ctxexp.vectors.cache import hold_sweep
 
 if TYPE_CHECKING:
     from hydra.core.utils import JobReturn
@@ -108,18 +105,12 @@ def run_experiment(argv: list[str]) -> int:
 
 
 class SweepCallback(Callback):  # type: ignore[misc, unused-ignore]
-    """Prepares the sinks once, before any job, tells every job its sweep, under any launcher, keeps the sweep's cache
-    entries, and notes how each job begins and ends.
+    """Prepares the sinks once, before any job, tells every job its sweep, under any launcher, and notes how each job
+    begins and ends.
 
     The jobs get the sweep's id, the absolute folder and what the sinks prepared as overrides, the one way that needs
     neither a shared environment nor a shared disk.
     """
-
-    lock: FileLock | None = None
-
-    def __getstate__(self) -> dict[str, object]:
-        """Nothing: joblib's launcher hands a copy to its workers, and the lock is this process's."""
-        return {}
 
     def on_multirun_start(self, config: DictConfig, **kwargs: object) -> None:
         if "Joblib" in str(OmegaConf.select(config, "hydra.launcher._target_")):
@@ -139,14 +130,10 @@ class SweepCallback(Callback):  # type: ignore[misc, unused-ignore]
             extra += [f"sink.{label}.{key}={quote(str(value))}" for key, value in arguments.items()]
         with read_write(config), open_dict(config):
             config.hydra.overrides.hydra.extend(extra)
-        if "cache" in config:  # what its jobs will read stays there while this process lives
-            self.lock = hold_sweep(vector_folder(config.cache.folder), sweep)
         begun = Sweep(sweep, folder, time.time(), tuple(typed_overrides(config)))
         open_sweep(begun, sinks, verbose=bool(config.get("verbose", False)))
 
     def on_multirun_end(self, config: DictConfig, **kwargs: object) -> None:
-        if self.lock:
-            self.lock.release()
         optimum = user_path(str(config.hydra.sweep.dir)) / "optimization_results.yaml"  # of the sweepers that optimise
         if optimum.is_file():
             show(f"\nthe optimum, in {optimum}:\n{optimum.read_text(encoding='utf-8').rstrip()}")

@@ -301,7 +301,6 @@ class Experiment:
             batch_tokens=config.batch_tokens,
             version=encoder_version(config.model),
             workers=EncodingWorkers(self.engine, _encoder_factory(config.model)),
-            sweep=config.tracking.sweep or "",
         )
 
     def run(self, folder: Path) -> Results:

@@ -172,9 +172,7 @@ def check_choices(
             f"{key}={location}: no file at {user_path(location).absolute()}; expected a path or an http(s) URL"
         )
     if path is not None and not user_path(path).is_file():
-        raise ModelError(
-            f"no file of word vectors at {path} (model.path); expected GloVe text, word2vec text or binary, or .vec"
-        )
+        raise ModelError(f"no file of word vectors at {path} (model.path); expected GloVe or word2vec text, or .vec")
 
 
 def resolve_device(device: str = "auto") -> torch.device:

@@ -1,7 +1,7 @@
 """A vector a word, wherever it stands: of a file, or drawn at random (what a measure gives of words that know no
 context); and vectors in hand, an array a sentence.
 
-Files are GloVe text, word2vec text and binary, fastText .vec; plain or compressed. They are read once from
+Files are GloVe text, word2vec text, fastText .vec; plain or compressed. They are read once from
 front to back, keeping only the wanted words, whatever the file's size; exports are written likewise.
 """
 
@@ -15,14 +15,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Annotated, Literal
+from typing import IO, Annotated
 
 import numpy as np
 import numpy.typing as npt
 from annotated_types import Ge
 
 from ctxexp.dataset import Corpus, Sentence
-from ctxexp.datasets.reading import UNREADABLE, open_bytes, raw_lines, suffix_of
+from ctxexp.datasets.reading import UNREADABLE, open_bytes, raw_lines
 from ctxexp.errors import EncodingError, ModelError
 from ctxexp.files import atomic_write, file_sha256, user_path
 from ctxexp.model import EmbeddingTable, EncodedSentence, Encoder
@@ -31,13 +31,10 @@ from ctxexp.models.transformer.ledger import conversion
 
 log = logging.getLogger("ctxexp")
 
-Entry = tuple[int, str, bytes | np.ndarray]  # the line or the place among the words, the word, its numbers
+Entry = tuple[int, str, bytes]  # the line, the word, its numbers
 _HEADER = re.compile(rb"\s*(\d+)[ \t]+(\d+)\s*")
 _MARK = b"\xef\xbb\xbf"  # a byte order mark
-_PEEK = 1 << 18  # bytes that are looked at to tell the formats apart
-_BLOCK = 1 << 20
-_NO_LINES = re.compile(rb"[\0-\x08\x0e-\x1f\x80-\xff]")  # bytes that lines of ASCII lack, and binary numbers soon have
-_LONGEST = 10_000  # bytes of a word in a binary file: more means that the numbers don't fall where they should
+_PEEK = 1 << 18  # bytes that hold the first two lines
 
 
 @dataclass(frozen=True)
@@ -47,7 +44,7 @@ class WordVectors:
     Example:
         >>> from tempfile import mkdtemp
         >>> vectors = WordVectors(["bank", "river"], np.eye(2, dtype=np.float32))
-        >>> path = vectors.save(Path(mkdtemp()), "word2vec_text")
+        >>> path = vectors.save(Path(mkdtemp()))
         >>> read = WordVectors.read(path, wanted={"river"}.__contains__)
         >>> path.name, read.words, read.vectors.tolist(), read.n_file
         ('vectors.txt', ['river'], [[0.0, 1.0]], 2)
@@ -66,24 +63,23 @@ class WordVectors:
     def read(path: Path, *, wanted: Callable[[str], bool] | None = None) -> WordVectors:
         """The vectors of a file.
 
-        The format is told from the content: a first line of two whole numbers is a header (word2vec, fastText), binary
-        if what follows is no text, or the file is named .bin; without a header it is GloVe's text. A word that stands
-        there twice keeps its first vector, with one warning. A word ends at the first tab of its line; without a tab at
-        the blank before the last numbers, as many as the header says, or as the first line has.
+        A first line of two whole numbers is a header (word2vec, fastText); without one it is GloVe's text. A word that
+        stands there twice keeps its first vector, with one warning. A word ends at the first tab of its line; without
+        a tab at the blank before the last numbers, as many as the header says, or as the first line has.
 
         Args:
-            path: GloVe's text, word2vec's text or binary, or fastText's .vec; compressed or not.
+            path: GloVe's text, word2vec's text, or fastText's .vec; compressed or not.
             wanted: Asked of each word in the order of the file; None: all are.
 
         Raises:
-            ModelError: The file, with the line or the word's number, isn't what was expected there.
+            ModelError: The file, with the line, isn't what was expected there.
         """
-        shape = detect_layout(path)
+        n_header, dim = read_header(path)
         number: dict[str, int] = {}
         rows = bytearray()  # which grows in place
         n_file = duplicates = 0
         with _open(path) as stream:
-            for at, word, numbers in _ENTRIES[shape.kind](stream, shape):
+            for at, word, numbers in _entries(stream, n_header, dim):
                 n_file += 1
                 if wanted is not None and not wanted(word):
                     continue
@@ -91,68 +87,54 @@ class WordVectors:
                     duplicates += 1
                     continue
                 number[word] = len(number)
-                rows += _row(f"{'line' if shape.kind == 'text' else 'word'} {at}, {word!r}", numbers).tobytes()
+                rows += _row(f"line {at}, {word!r}", numbers).tobytes()
             if not n_file:
                 raise ValueError("no word vectors: expected a word and its numbers on each line")
-            if shape.n is not None and shape.n != n_file:
-                raise ValueError(f"the header says {shape.n:,} words, the file has {n_file:,}; is it cut off?")
+            if n_header is not None and n_header != n_file:
+                raise ValueError(f"the header says {n_header:,} words, the file has {n_file:,}; is it cut off?")
         if duplicates:
             log.warning("%s: %d words stand there more than once; the first vector of each is taken", path, duplicates)
-        vectors = np.frombuffer(rows, np.float32).reshape(len(number), shape.dim)
+        vectors = np.frombuffer(rows, np.float32).reshape(len(number), dim)
         return WordVectors(list(number), vectors, n_file, duplicates)
 
-    def save(self, folder: Path, layout: str) -> Path:
-        """Write vectors.txt (`word2vec_text`: 9 digits, exact in float32) or vectors.bin (`word2vec_binary`).
-
-        Returns:
-            The path.
-        """
-        path = folder / EXPORTS[layout]
+    def save(self, folder: Path) -> Path:
+        """Write vectors.txt, word2vec's text with 9 digits, exact in float32; returns its path."""
+        path = folder / "vectors.txt"
         with atomic_write(path) as part, part.open("wb") as file:
             file.write(f"{len(self.words)} {self.dim}\n".encode())
-            for word, row in zip(self.words, np.asarray(self.vectors, "<f4"), strict=True):
+            for word, row in zip(self.words, np.asarray(self.vectors, np.float32), strict=True):
                 if word.split() != [word]:
-                    raise ModelError(f"word2vec's formats can't hold the word {word!r}: it is empty or has white space")
-                text = "".join(f" {value:.9g}" for value in row.tolist()) if layout == "word2vec_text" else ""
-                file.write(word.encode() + (text.encode() or b" " + row.tobytes()) + b"\n")
+                    raise ModelError(f"word2vec's format can't hold the word {word!r}: it is empty or has white space")
+                file.write(" ".join([word, *(f"{value:.9g}" for value in row.tolist())]).encode() + b"\n")
         return path
-
-
-EXPORTS = {"word2vec_text": "vectors.txt", "word2vec_binary": "vectors.bin"}
-"""Format -> its file's name."""
-
-
-@dataclass(frozen=True)
-class Layout:
-    """The layout of a file: its format, and the sizes that its header states."""
-
-    kind: Literal["text", "binary"]
-    n: int | None  # words; None: a text without a header line
-    dim: int
 
 
 FASTTEXT, PICKLE = b"\xba\x16\x4f\x2f", b"\x80"  # how fastText's own files begin, and gensim's
 
 
-def detect_layout(path: Path) -> Layout:
-    """The layout of a file, from its first lines. Raises ModelError for lines of no known format."""
+def read_header(path: Path) -> tuple[int | None, int]:
+    """The number of words that a file's header states, None where it has none, and the numbers of each word. Raises
+    ModelError for lines of no known format."""
     with _open(path) as stream:
         head = stream.read(_PEEK).removeprefix(_MARK)
         if head.startswith((FASTTEXT, PICKLE)):
-            raise ValueError(f"no text or binary of word2vec's; {conversion(path)}")
-        line, *rest = re.split(rb"\r\n|\r|\n", head, maxsplit=1)
+            raise ValueError(f"no text of word2vec's; {conversion(path)}")
+        line, *rest = re.split(rb"\r\n|\r|\n", head, maxsplit=2)
         if header := _HEADER.fullmatch(line):
             dim = int(header[2])
             if not dim:
                 raise ValueError(f"line 1: the header says {line[:60].decode()!r}; expected 1 number or more")
-            first = re.split(rb"[\r\n]", body := b"".join(rest), maxsplit=1)[0].split()
-            is_text = len(first) > dim and all(map(_is_number, first[-dim:]))  # in whatever coding its words are
-            is_text = suffix_of(path) != ".bin" and (is_text or not _NO_LINES.search(body))
-            return Layout("text" if is_text else "binary", int(header[1]), dim)
+            first = rest[0].split() if rest else []
+            if any(rest) and not (len(first) > dim and all(map(_is_number, first[-dim:]))):
+                raise ValueError(
+                    f"line 2: expected a word and {dim} numbers; if this is word2vec's binary, gensim makes text of "
+                    f"it: KeyedVectors.load_word2vec_format({str(path)!r}, binary=True).save_word2vec_format('v.txt')"
+                )
+            return int(header[1]), dim
         dim = len(line.partition(b"\t")[2].split()) or len(line.split()) - 1
         if dim < 1:
             raise ValueError(f"line 1: expected a word and its numbers, got {line[:40].decode('utf-8', 'replace')!r}")
-    return Layout("text", None, dim)
+    return None, dim
 
 
 @contextmanager
@@ -173,11 +155,11 @@ def _decode(raw: bytes, where: str) -> str:
         raise ValueError(f"{where}: {raw[:40]!r} is not UTF-8 ({error.reason}); convert the file first") from None
 
 
-def _text(stream: IO[bytes], shape: Layout) -> Iterator[Entry]:
+def _entries(stream: IO[bytes], n_header: int | None, dim: int) -> Iterator[Entry]:
     """The entry of each line. A word may hold blanks, as some of GloVe's do."""
-    blank, dim = 0, shape.dim
+    blank = 0
     for number, raw in raw_lines(stream):
-        if shape.n is not None and number == 1:
+        if n_header is not None and number == 1:
             continue  # the header
         line = raw.removeprefix(_MARK).rstrip(b" \t\r\n") if number == 1 else raw.rstrip(b" \t\r\n")
         if not line:
@@ -193,7 +175,7 @@ def _text(stream: IO[bytes], shape: Layout) -> Iterator[Entry]:
         else:  # a word with blanks
             fields = line.rsplit(None, dim)
             word, numbers, count = fields[0], b" ".join(fields[1:]), len(fields) - 1
-            if shape.n is None and count == dim and _is_number(word.split()[-1]):
+            if n_header is None and count == dim and _is_number(word.split()[-1]):
                 count = len(line.split()) - 1  # nothing says that the last of the word is none of the numbers
         if count != dim:
             start = line[:40].decode("utf-8", "replace")
@@ -201,31 +183,10 @@ def _text(stream: IO[bytes], shape: Layout) -> Iterator[Entry]:
         yield number, _decode(word, f"line {number}"), numbers
 
 
-def _binary(stream: IO[bytes], shape: Layout) -> Iterator[Entry]:
-    """Entries of 4 * dim bytes of numbers; a line end after them is optional, as it is in the wild."""
-    stream.readline(_PEEK)  # the header
-    size, buffer, at = 4 * shape.dim, b"", 0
-    for number in range(1, (shape.n or 0) + 1):
-        while (end := buffer.find(b" ", at)) < 0 or len(buffer) < end + 1 + size:
-            if end < 0 and len(buffer) - at > _LONGEST:
-                break
-            more = stream.read(_BLOCK)
-            if not more:
-                raise ValueError(f"it ends in word {number:,} of {shape.n:,}; is it cut off?")
-            buffer, at = buffer[at:] + more, 0
-        if end < 0 or end - at > _LONGEST:
-            raise ValueError(f"word {number:,}: no word of a sensible length; has it {shape.dim} dimensions?")
-        word = _decode(buffer[at:end].lstrip(b"\n"), f"word {number:,}")
-        yield number, word, np.frombuffer(buffer, "<f4", shape.dim, end + 1)
-        at = end + 1 + size
-    if rest := (buffer[at:] + stream.read(64)).strip():
-        raise ValueError(f"bytes after word {shape.n:,}, the header's last ({rest[:20]!r})")
-
-
-def _row(where: str, numbers: bytes | np.ndarray) -> np.ndarray:
-    """(dim,) finite float32 of the numbers of an entry, as text or an array."""
+def _row(where: str, numbers: bytes) -> np.ndarray:
+    """(dim,) finite float32 of the numbers of an entry."""
     try:
-        x = numbers if isinstance(numbers, np.ndarray) else np.array([float(field) for field in numbers.split()])
+        x = np.array([float(field) for field in numbers.split()])
     except ValueError as error:
         raise ValueError(f"{where}: expected numbers, {error}") from None
     with np.errstate(over="ignore"):
@@ -241,9 +202,6 @@ def _is_number(field: bytes) -> bool:
     except ValueError:
         return False
     return True
-
-
-_ENTRIES = {"text": _text, "binary": _binary}
 
 
 class WordVectorEncoder(Encoder):
@@ -340,20 +298,20 @@ class WordVectorEncoder(Encoder):
 def word_vectors(*, path: str, lower: bool = False) -> WordVectorEncoder:
     """Word vectors of a file as a model of one layer (layer 0).
 
-    `path`: GloVe text, word2vec text or binary, fastText .vec, each also .gz.
+    `path`: GloVe text, word2vec text, fastText .vec, each also .gz.
     `lower`: look words up in lower case.
     """
     check_choices(path=path)
     file = user_path(path)
-    shape = detect_layout(file)
+    _, dim = read_header(file)
     digest = file_sha256(file)[:16]
 
     def read(wanted: Callable[[str], bool]) -> tuple[Sequence[str], np.ndarray]:
         found = WordVectors.read(file, wanted=wanted)
         return found.words, found.vectors
 
-    details = {"file": file.name, "content_hash": digest, "format": shape.kind}
-    return WordVectorEncoder(digest, file.name, shape.dim, read, details=details, lower=lower)
+    details = {"file": file.name, "content_hash": digest}
+    return WordVectorEncoder(digest, file.name, dim, read, details=details, lower=lower)
 
 
 class RandomWordsEncoder(Encoder):

@@ -1,11 +1,9 @@
-"""The folder of stores: one entry per key, locks, a bounded size. The oldest is removed first, what
-running sweeps read last of all.
+"""The folder of stores: one entry per key, locks, a bounded size. The least recently used is
+removed first.
 
 Beside the stores lie the shards of encoding that was stopped (`shards-<key>-...`) and the sums of text that was
-measured in one pass (`sums-<key>`): entries like these, in size and age. A sweep's later jobs read again what earlier
-ones have read: the process that drives it holds a lock, and each job notes the keys that it reads in
-`sweeps/<sweep>`; where neither can be written, work goes on without. A run that reads sums does the same by a name of
-its own: they stay.
+measured in one pass (`sums-<key>`): entries like these, in size and age. Who reads sums holds a lock of its own
+beside the entry's: they stay.
 """
 
 from __future__ import annotations
@@ -17,9 +15,10 @@ import re
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import uuid4
 
 from filelock import FileLock, Timeout
 
@@ -90,9 +89,7 @@ def clear(cache: Path, *, key: str | None = None, older_than_days: float | None 
             raise StoreError(f"no cache entry {key!r} in {cache}; `ctxexp cache` lists them")
     if older_than_days is not None:
         selection = [entry for entry in selection if time.time() - entry.last_used > older_than_days * 86400]
-    keys = running_sweep_keys(cache)
-    spare = [entry for entry in selection if entry.kind != "sums" or entry.key not in keys]
-    removed = [entry for entry in spare if _try_remove(cache, entry.path)]
+    removed = [entry for entry in selection if _try_remove(cache, entry.path)]
     _remove_leftovers(cache)
     if key is None and older_than_days is None:
         shutil.rmtree(cache / "encoders", ignore_errors=True)  # descriptions of loaded encoders, which are made anew
@@ -119,8 +116,8 @@ def free_bytes(cache: Path) -> int:
 def make_room(cache: Path, needed: int, *, limit: int | None, keep: str) -> None:
     """Remove the least recently used entries until `needed` bytes more fit under `limit` and on the disk.
 
-    Entries that a running sweep has read go last, with a warning; the entry `keep` and sums that are being read are
-    never removed. Raises `StoreError`, before anything is removed, if there can't be enough room.
+    The entry `keep` and sums that are being read are never removed. Raises `StoreError`, before anything is removed, if
+    there can't be enough room.
     """
     _remove_leftovers(cache)
     if limit is not None and needed > limit:
@@ -132,21 +129,13 @@ def make_room(cache: Path, needed: int, *, limit: int | None, keep: str) -> None
     by_use = entries(cache)
     total, spare = sum(entry.n_bytes for entry in by_use), [entry for entry in reversed(by_use) if entry.key != keep]
     _require_disk(cache, needed, sum(entry.n_bytes for entry in spare))
-
-    def short() -> bool:
-        return (limit is not None and total + needed > limit) or free_bytes(cache) < needed
-
-    if not short():
-        return
-    sweep_keys = running_sweep_keys(cache)
-    sweep_bytes = needed + sum(entry.n_bytes for entry in by_use if entry.key in sweep_keys or entry.key == keep)
-    turn = [entry for entry in spare if entry.kind != "sums" or entry.key not in sweep_keys]
-    for entry in sorted(turn, key=lambda entry: entry.key in sweep_keys):  # what no sweep asked for first, by age
-        if not short():
-            break
+    for entry in spare:
+        if (limit is None or total + needed <= limit) and free_bytes(cache) >= needed:
+            return
         if _try_remove(cache, entry.path):
             total -= entry.n_bytes
-            _log_removed(entry, sweep_bytes if entry.key in sweep_keys else 0)
+            what = f"{entry.kind} ({entry.encoder} of {entry.corpus}, {size_text(entry.n_bytes)})"
+            log.info(f"cache: removed the least recently used {what} to make room")
     _require_disk(cache, needed, 0)
 
 
@@ -158,18 +147,6 @@ def _require_disk(cache: Path, needed: int, spare: int) -> None:
             f"these vectors need {size_text(needed)}, but the disk of {cache} has {size_text(free)} free{older}; "
             "make room or choose another cache folder"
         )
-
-
-def _log_removed(entry: CacheEntry, all_asked: int) -> None:
-    """Log that an entry was removed; `all_asked`: bytes that running sweeps need (0: none needs this entry)."""
-    what = f"{entry.kind} ({entry.encoder} of {entry.corpus}, {size_text(entry.n_bytes)})"
-    if all_asked:
-        log.warning(
-            f"cache: removed {what} that a running sweep has read, as nothing else was left to remove: its jobs encode "
-            f"again; cache.limit_gb={in_gb(all_asked)} or more, on a disk with that room, keeps all"
-        )
-    else:
-        log.info(f"cache: removed the least recently used {what} to make room")
 
 
 @contextmanager
@@ -241,23 +218,30 @@ def _lock(cache: Path, key: str) -> FileLock:
     return FileLock(folder / f"{key}.lock", thread_local=False)  # a finalizer may run in any thread
 
 
+def reader_lock(cache: Path, key: str) -> FileLock:
+    """A held lock under which nothing removes the entry; others may read it, under locks of their own."""
+    lock = _lock(cache, f"{key}-{uuid4().hex}")
+    lock.acquire()
+    return lock
+
+
 def _try_remove(cache: Path, path: Path) -> bool:
-    """Whether the entry or leftover could be removed: not while someone builds or opens it."""
+    """Whether the entry or leftover could be removed: not while someone builds, opens or holds it."""
     key = path.name.split("-")[1] if path.name.startswith(("tmp-", "shards-", "sums-")) else path.name
-    lock = _lock(cache, key)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        return False
-    try:
-        remove(path)
-    except FileNotFoundError:
-        return False
-    except OSError as error:  # an open file on Windows, or no permission
-        log.warning("cache: could not remove %s: %s", path, error)
-        return False
-    finally:
-        lock.release()
+    with ExitStack() as locks:
+        try:
+            locks.enter_context(_lock(cache, key).acquire(timeout=0))
+            readers = list((cache / "locks").glob(f"{key}-*.lock"))
+            for reader in readers:
+                locks.enter_context(_lock(cache, reader.stem).acquire(timeout=0))
+            remove(path)
+        except (Timeout, FileNotFoundError):
+            return False
+        except OSError as error:  # an open file on Windows, or no permission
+            log.warning("cache: could not remove %s: %s", path, error)
+            return False
+    for reader in readers:
+        reader.unlink(missing_ok=True)
     return True
 
 
@@ -265,35 +249,3 @@ def _remove_leftovers(cache: Path) -> None:
     """Remove what killed processes left half-built."""
     for path in cache.glob("tmp-*-*"):
         _try_remove(cache, path)
-
-
-def hold_sweep(cache: Path, sweep: str) -> FileLock | None:
-    """The held lock of a sweep that this process drives: what its jobs have read goes last until it is released."""
-    with suppress(OSError, Timeout):  # another process drives it already
-        lock = _lock(cache, sweep)
-        lock.acquire(timeout=1)
-        return lock
-    return None
-
-
-def note_read(cache: Path, sweep: str, key: str) -> None:
-    """Note that a job of the sweep reads the entry."""
-    with suppress(OSError):
-        (cache / "sweeps" / sweep).mkdir(parents=True, exist_ok=True)
-        (cache / "sweeps" / sweep / key).touch()
-
-
-def running_sweep_keys(cache: Path) -> set[str]:
-    """The keys that jobs of running sweeps have read. Removes the notes of ended sweeps."""
-    keys: set[str] = set()
-    for folder in (cache / "sweeps").glob("*"):
-        lock = _lock(cache, folder.name)
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            keys.update(path.name for path in folder.glob("*"))
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
-            Path(lock.lock_file).unlink(missing_ok=True)
-            lock.release()
-    return keys

@@ -422,12 +422,11 @@ def open_store(
     progress: Progress | None = None,
     version: str = "",
     workers: EncodingWorkers | None = None,
-    sweep: str = "",
 ) -> Store:
     """The store of the corpus under that encoder: from the cache folder if it is intact there, else encoded now.
 
     `batch_tokens` bounds the tokens of a batch, `limit_bytes` the size of the whole cache (None: no bound; the least
-    recently used entries go first, those that running sweeps have read last: `sweep` is whose run this is). Encoders
+    recently used entries go first). Encoders
     of one name are told apart by their class's code and by `version`, that of the code that made them. With `workers`
     of an engine with several processes, these encode, in shards. `Store.n_encoded` counts the sentences that this call
     encoded.
@@ -448,8 +447,6 @@ def open_store(
     path = cache / key
     try:
         with caches.entry_lock(cache, key):
-            if sweep:
-                caches.note_read(cache, sweep, key)
             store = _intact_store(path, key, unique_of)
             if store is None:
                 stored_words, text = _stored_words(corpus, encoder, unique), BatchedText(encoder, unique, batch_tokens)

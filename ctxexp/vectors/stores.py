@@ -226,7 +226,6 @@ class Vectors:
     batch_tokens: int = 2048
     version: str = ""  # of the code that made the encoder, where its name doesn't tell
     workers: EncodingWorkers | None = None  # who encodes; None: this process
-    sweep: str = ""  # whose run this is: what its runs read stays in the cache, if anything can, while it lasts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -378,7 +377,6 @@ class Stores:
                     progress=self.progress,
                     version=self.vectors.version,
                     workers=self._workers(encoder),
-                    sweep=self.vectors.sweep,
                 )
             store = self.stores[key]
             warn_unknown(store.n_unknown_pieces, store.n_pieces, corpus.name)

@@ -11,10 +11,8 @@ import ctypes
 import json
 import logging
 import os
-import platform
 import shutil
 import socket
-import time
 import weakref
 import zipfile
 from collections import Counter
@@ -39,7 +37,7 @@ from ctxexp.maths.sums import Batch, SumForm, Sums
 from ctxexp.model import Encoder
 from ctxexp.progress import Progress
 from ctxexp.results.run_info import PoolingInfo
-from ctxexp.vectors.cache import entry_lock, hold_sweep, make_room, note_read
+from ctxexp.vectors.cache import entry_lock, make_room, reader_lock
 from ctxexp.vectors.encoding import CODE as CODE_OF_VECTORS
 from ctxexp.vectors.encoding import BatchedText, EncodingWorkers, warn_unknown, worker_encoder
 from ctxexp.vectors.stores import Vectors, WordFilter
@@ -87,15 +85,10 @@ def sum_up(
     )
     try:
         with entry_lock(cache, key):
-            if vectors.sweep:
-                note_read(cache, vectors.sweep, key)
             work.folder.mkdir(exist_ok=True)
             title = f"encode {encoder.details.get('architecture', encoder.name)}"
             totals = Totals(text, *_sum_shards(work, workers.engine, progress, title), words.min_contexts)
-            reader = f"reader-{platform.node()}-{os.getpid()}-{time.monotonic_ns()}"
-            if lock := hold_sweep(cache, reader):  # the sums stay in the cache while these totals read them
-                weakref.finalize(totals, lock.release)
-                note_read(cache, reader, key)
+            weakref.finalize(totals, reader_lock(cache, key).release)  # the sums stay in the cache while they are read
             os.utime(work.folder)
         if vectors.limit_bytes is not None:
             make_room(cache, 0, limit=vectors.limit_bytes, keep=key)

@@ -21,7 +21,6 @@ from ctxexp.errors import DiskError, StoreError, TrackingError
 from ctxexp.files import atomic_write
 from ctxexp.jobs import error_message
 from ctxexp.models import WordVectors
-from ctxexp.models.word_vectors import EXPORTS
 from ctxexp.report import Table, save_figure, write_file
 from ctxexp.report import page as report
 from ctxexp.report.terminal import write_tables
@@ -107,7 +106,7 @@ WRITERS: dict[str, Callable[[Path], object]] = {
     "page": lambda folder: report.write_report([("m", results())], folder / "report.html"),
     "figure": lambda folder: save_figure(figure(), folder, "figure"),
     "sweep table": lambda folder: write_tables([], folder, TABLES),
-    **{name: lambda folder, layout=name: VECTORS.save(folder, layout) for name in EXPORTS},
+    "word vectors": lambda folder: VECTORS.save(folder),
 }
 
 

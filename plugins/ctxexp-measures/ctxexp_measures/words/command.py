@@ -28,7 +28,7 @@ def bench_words(
 ) -> Document:
     """Score a file of word vectors on nine benchmarks.
 
-    vectors: GloVe, word2vec (text, binary), fastText .vec, each also .gz
+    vectors: GloVe, word2vec text, fastText .vec, each also .gz
     data: the folder of the benchmarks' files
     benchmarks: a list of some of them; null: all
     oov: skip: leave out items with a missing word; mean: the mean vector stands in

@@ -18,7 +18,7 @@ from ctxexp_measures.words.load import load
 from ctxexp_measures.words.space import Case, OutOfVocabulary, WordSpace, word_list
 from ctxexp_measures.words.suite import BenchmarkOptions, BenchmarkScore, Candidates, Clustering, evaluate, table
 
-Export = Literal["word2vec_text", "word2vec_binary"]
+Export = Literal["word2vec_text"]
 Distillation = Literal["first_pc", "first_pc_centred", "mean"]
 _DESCRIPTIONS = {
     "first_pc": "first principal direction of each word's rows, uncentred",
@@ -44,8 +44,8 @@ class StaticVectors(Metric):
     benchmark (its own words), or N, the N words with most measured occurrences. `clustering`: kmeans (seeded),
     agglomerative, or best of several, for categorisation. `shared_vocabulary`: a file with one word per line, such as
     the words that several models share; other words are left out. Into each layer's folder go `benchmarks.csv` (every
-    benchmark, section and relation with its coverage) and, for each format in `export`, the vectors: word2vec_text
-    (vectors.txt), word2vec_binary (vectors.bin).
+    benchmark, section and relation with its coverage) and, with `export=[word2vec_text]`, the vectors
+    (vectors.txt).
     """
 
     over = "word"
@@ -73,7 +73,7 @@ class StaticVectors(Metric):
         self.choices = BenchmarkOptions(oov, lower, case, candidates, clustering, seed)
         self.benchmarks = load(data, benchmarks)
         self.shared = word_list(user_path(shared_vocabulary)) if shared_vocabulary else None
-        self.export = list(dict.fromkeys(export or ()))
+        self.export = export or []
         self.definition = f"{_DESCRIPTIONS[vector]}; {self.choices.description()}" + (
             f"; {len(self.shared):,} words shared" if self.shared else ""
         )
@@ -147,7 +147,5 @@ class VectorFiles(Output):
         metric = self.metric
         if metric.benchmarks:
             write_csv(table(metric.scores(), metric.choices), folder / "benchmarks.csv")
-        vectors = WordVectors(*metric.vectors()) if metric.export else None
-        for name in metric.export:
-            assert vectors is not None
-            vectors.save(folder, name)
+        if metric.export:
+            WordVectors(*metric.vectors()).save(folder)
