@@ -1,7 +1,7 @@
 """How soon a rule stops a training that collapses, and how often a healthy one: `python -m benchmarks.stop_rule TEXT`.
 
 Trainings of `ctxexp train size=quick text=TEXT`, smaller and shorter, of GPT-2 and BERT by turns, a seed each. In those
-that collapse all dimensions of the last layer but two fade, from one step on, to a fifth at each measurement.
+that collapse all dimensions of the last layer but two fade, from one step on, to a tenth at each measurement.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ def watch(seed: int, collapse: int | None, args: argparse.Namespace) -> LayerCur
 
 @torch.no_grad()
 def fade(network: torch.nn.Module) -> None:
-    """Scale all dimensions that the last norm gives but two down to a fifth."""
+    """Scale all dimensions that the last norm gives but two down to a tenth."""
     *_, norm = (module for module in network.modules() if isinstance(module, torch.nn.LayerNorm))
     for weights in norm.parameters():
-        weights[2:] *= 0.2
+        weights[2:] *= 0.1
 
 
 def main(words: Sequence[str] | None = None) -> None:

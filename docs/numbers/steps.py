@@ -65,6 +65,13 @@ STEPS: dict[str, Step] = {
         collect=collect.contextuality,
         table=tables.contextuality,
     ),
+    "known_contextuality": Part(  # of what `python -m benchmarks.known_contextuality FOLDER` writes
+        mark="known contextuality",
+        page="docs/measures/known-contextuality.md",
+        numbers="known_contextuality.csv",
+        collect=collect.known_contextuality,
+        table=tables.known_contextuality,
+    ),
     "two_spaces": Part(
         mark="numbers",
         page="docs/measures/two-spaces.md",

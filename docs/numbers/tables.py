@@ -220,43 +220,43 @@ def contextuality(numbers: pd.DataFrame) -> str:
 
 
 def known_contextuality(numbers: pd.DataFrame) -> str:
-    """How each estimator does where the answer is known; what some say of each world; and of networks with a knob."""
-    part = {name: rows.drop(columns="part") for name, rows in numbers.groupby("part")}
-    worlds = part["worlds"][lambda rows: (rows.of != "orders") & ~rows.estimator.isin(["lowest", "highest"])]
+    """How each estimator does where the answer is known; what it says of each world; and of networks with a knob."""
+    worlds, changes, networks = (numbers[numbers.part == part] for part in ("worlds", "changes", "networks"))
+    orders = worlds[worlds.of == "orders"].set_index(["name", "estimator"])
+    worlds = worlds[(worlds.of != "orders") & ~worlds.estimator.isin(["lowest", "highest"])]
     is_random = worlds.of.str.startswith("random")
-    orders = part["worlds"][part["worlds"].of == "orders"].set_index(["name", "estimator"])
-    moved = part["changes"].assign(value=part["changes"].value.abs()).groupby("estimator").value.max()
-    rows = []
+    judged = []
     for name, found in worlds.assign(error=(worlds.value - worlds.truth).abs()).groupby("estimator", sort=False):
-        zero, unknown = found[found.truth == 0].value.abs(), found[found.of.str.startswith("random")]
-        false, steps = (orders.loc[(of, name)] for of in ("false orders", "steps of .03"))
+        parts = found[~is_random], found[is_random], found[found.truth == 0]
         slopes = [np.polyfit(of.truth, of.value, 1)[0] for _, of in found.groupby("of")]
-        numbers_of = [
-            *(f"{_two(each.mean())} ({_two(each.max())})" for each in (found.error, unknown.error, zero)),
-            f"{_two(min(slopes))} to {_two(max(slopes))}",
-            *(f"{each.value:.0f} of {each['at']:.0f}" for each in (false, steps)),
-            _two(moved[name]),
+        moved = changes[changes.estimator == name].value.abs().max()
+        counts = [
+            orders.loc[(of, name)] if (of, name) in orders.index else None for of in ("false orders", "steps of .03")
         ]
-        rows.append([name, *numbers_of])
-    head = ["estimator", "error: mean (largest)", "in worlds drawn at random", "where the truth is 0", "slope",
-            "false orders", "steps of .03 claimed", "moves at most"]  # fmt: skip
-    half = worlds[~is_random & (worlds["at"] == 0.5)].pivot_table("value", "of", "estimator", sort=False)
-    truth = worlds[worlds["at"] == 0.5].groupby("of").truth.first()
-    of_world = [
-        [world, _two(truth[world]), *map(_two, values)]
-        for world, values in zip(half.index, half.to_numpy(), strict=True)
-    ]
-    networks = part["networks"][
-        part["networks"].estimator.isin(["contextuality"]) | (part["networks"].name == "context exchanged")
-    ]
-    knobs = [
-        [f"`{model}`", name, " ".join(map(_two, found.value))]
-        for (model, name), found in networks.groupby(["of", "name"], sort=False)
+        judged.append(
+            [
+                name,
+                *(f"{_two(part.error.mean())} ({_two(part.error.max())})" for part in parts),
+                f"{_two(min(slopes))} to {_two(max(slopes))}",
+                *("" if n is None else f"{n.value:.0f} of {n['at']:.0f}" for n in counts),
+                _two(moved),
+            ]
+        )
+    head = ["estimator", "error: mean (largest)", "worlds drawn at random", "truth 0", "slope", "false orders"]
+    head += ["steps of .03 found", "moves by up to"]
+    half = worlds[~is_random & (worlds["at"] == 0.5)]
+    said = half.pivot_table("value", "of", "estimator", sort=False)
+    truth = half.groupby("of").truth.first()
+    of_world = [[of, _two(truth[of]), *map(_two, row)] for of, row in zip(said.index, said.to_numpy(), strict=True)]
+    knobs = networks[(networks.estimator == "contextuality") | networks.estimator.isna()]
+    of_network = [
+        [f"`{of}`", name, " ".join(map(_two, rows.value))]
+        for (of, name), rows in knobs.groupby(["of", "name"], sort=False)
     ]
     tables = (
-        (head, rows),
-        (["world", "truth", *half.columns], of_world),
-        (["model", "of its words", "layers 0, 1, ..."], knobs),
+        (head, judged),
+        (["world", "truth", *said.columns], of_world),
+        (["model", "its words", "layers 0, 1, ..."], of_network),
     )
     return "\n\n".join(markdown(*each) for each in tables)
 
