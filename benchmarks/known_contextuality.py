@@ -355,10 +355,18 @@ def exchanged(encoder: Encoder, corpus: Corpus, *, uses: int = 1500) -> np.ndarr
         other = texts[int(rng.choice(at[p, int(spans[i][p, 0])]))]
         if other.words[p] != texts[i].words[p]:
             words = [*other.words[:p], texts[i].words[p], *other.words[p + 1 :]]
-            triples.append([(*one.words, p) for one in (texts[i], Sentence.of(words), other)])
-    sentences = [Sentence.of(words) for triple in triples for *words, _ in triple]
+            triples.append((p, texts[i], Sentence.of(words), other))
+    here, there = (
+        [
+            (*span[p], key[p])
+            for (p, *_), span, key in zip(triples, encoder.token_spans(part), encoder.unit_keys(part), strict=True)
+        ]
+        for part in ([one for _, one, _, _ in triples], [one for _, _, one, _ in triples])
+    )
+    triples = [triple for triple, a, b in zip(triples, here, there, strict=True) if a == b]  # in the same pieces
+    sentences = [one for _, *triple in triples for one in triple]
     encodings = [one for k in range(0, len(sentences), 32) for one in encoder.encode(sentences[k : k + 32])]
-    places = [p for triple in triples for *_, p in triple]
+    places = [p for p, *triple in triples for _ in triple]
     rows = np.stack([one.layers[:, p] for one, p in zip(encodings, places, strict=True)], axis=1)
     ratios = []
     for x in rows:
