@@ -224,10 +224,13 @@ def known_contextuality(numbers: pd.DataFrame) -> str:
     worlds, changes, networks = (numbers[numbers.part == part] for part in ("worlds", "changes", "networks"))
     orders = worlds[worlds.of == "orders"].set_index(["name", "estimator"])
     worlds = worlds[(worlds.of != "orders") & ~worlds.estimator.isin(["lowest", "highest"])]
-    is_random = worlds.of.str.startswith("random")
+    drawn = "worlds drawn at random"
+    worlds = worlds.assign(
+        error=(worlds.value - worlds.truth).abs(), kind=np.where(worlds.of.str.startswith("random"), drawn, "")
+    )
     judged = []
-    for name, found in worlds.assign(error=(worlds.value - worlds.truth).abs()).groupby("estimator", sort=False):
-        parts = found[~is_random], found[is_random], found[found.truth == 0]
+    for name, found in worlds.groupby("estimator", sort=False):
+        parts = found[found.kind == ""], found[found.kind == drawn], found[found.truth == 0]
         slopes = [np.polyfit(of.truth, of.value, 1)[0] for _, of in found.groupby("of")]
         moved = changes[changes.estimator == name].value.abs().max()
         counts = [
@@ -242,9 +245,9 @@ def known_contextuality(numbers: pd.DataFrame) -> str:
                 _two(moved),
             ]
         )
-    head = ["estimator", "error: mean (largest)", "worlds drawn at random", "truth 0", "slope", "false orders"]
+    head = ["estimator", "error: mean (largest)", drawn, "truth 0", "slope", "false orders"]
     head += ["steps of .03 found", "moves by up to"]
-    half = worlds[~is_random & (worlds["at"] == 0.5)]
+    half = worlds[(worlds.kind == "") & (worlds["at"] == 0.5)]
     said = half.pivot_table("value", "of", "estimator", sort=False)
     truth = half.groupby("of").truth.first()
     of_world = [[of, _two(truth[of]), *map(_two, row)] for of, row in zip(said.index, said.to_numpy(), strict=True)]
