@@ -13,7 +13,6 @@ from ctxexp_papers.claims.evidence import model_label
 from ctxexp_papers.claims.kinds import Check, describe
 from ctxexp_papers.claims.paper import Paper
 from ctxexp_papers.claims.verdict import RULINGS, Finding, Trial, Verdict
-from ctxexp_papers.instances import INSTANCES, counts
 
 TONE = (
     "A verdict is on a sentence and its test, not on a paper or its authors: a claim that fails under a stricter test "
@@ -157,24 +156,19 @@ def follows(rows: pd.DataFrame) -> Table:
             f"`{row['paper']}` `{row['statement_id']}`",
             f"{row['statement']} *“{row['quote']}”* ({row['place']}; {row['checked']})",
             row["follows_from"],
-            row["instances"],
         ]
         for row in rows.fillna("").to_dict("records")
     ]
-    columns = ["statement", "what it says", "follows from", "drawn instances that are so"]
+    columns = ["statement", "what it says", "follows from"]
     note = (
-        "Theorems, and statements on measures: what holds by algebra, or is seen on vectors drawn here, is no evidence "
-        "on any model. Instances say that a statement is stated rightly, and under which conditions."
+        "Theorems, and statements on measures: what holds by algebra, or on drawn vectors, is no evidence on any model."
     )
     return Table("What follows from definitions", rows, columns, shown, [note])
 
 
 def _consequences(papers: Sequence[Paper]) -> pd.DataFrame:
-    rows = []
-    for paper, one in ((each, one) for each in papers for one in each.follows):
-        drawn = counts(paper.name, one.id) if f"{paper.name}/{one.id}" in INSTANCES else {}
-        found = "; ".join(f"{f'{case}: ' if case else ''}{k} of {n}" for case, (k, n) in drawn.items())
-        rows.append({
+    return pd.DataFrame([
+        {
             "paper": paper.name,
             "statement_id": one.id,
             "place": one.place,
@@ -182,6 +176,7 @@ def _consequences(papers: Sequence[Paper]) -> pd.DataFrame:
             "quote": one.quote,
             "checked": one.source,
             "follows_from": one.reason,
-            "instances": found,
-        })  # fmt: skip
-    return pd.DataFrame(rows)
+        }
+        for paper in papers
+        for one in paper.follows
+    ])  # fmt: skip

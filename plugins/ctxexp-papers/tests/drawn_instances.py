@@ -1,7 +1,7 @@
 """Instances, drawn here, of what follows from definitions: how often a statement comes out as it says, by case.
 
 A theorem, or a claim on a measure, is tried on drawn vectors and distributions. That is no evidence on any model, and
-says that the statement is stated rightly and under which conditions: it stands in a table of its own.
+says that the statement is stated rightly and under which conditions, which the papers' files name.
 """
 
 from __future__ import annotations
