@@ -40,17 +40,20 @@ def sizes_table(sts: str, model: str, sizes: tuple[int, ...] = SIZES) -> pd.Data
             found = ctxexp.measure(model, part, metrics="contextuality", layers=LAYERS, options=options, progress=False)
             values = found["contextuality"][list(LAYERS)]
             row |= {f"{weights} {layer}": value for layer, value in zip(LAYERS, values, strict=True)}
+            row |= {f"{weights} filled": found.info.mix.mark}
         rows.append(row)
         print(row, flush=True)
     return pd.DataFrame(rows)
 
 
 def write_sizes(sizes: pd.DataFrame) -> None:
-    rows = [
-        [f"{row.sentences:,.0f}", f"{row.words:,.0f}"]
-        + [" ".join(without_leading_zero(row[f"{weights} {layer}"]) for layer in LAYERS) for weights in WEIGHTS]
-        for _, row in sizes.iterrows()
-    ]
+    rows = []
+    for _, row in sizes.iterrows():
+        cells = [f"{row.sentences:,.0f}", f"{row.words:,.0f}"]
+        for weights in WEIGHTS:
+            values = " ".join(without_leading_zero(row[f"{weights} {layer}"]) for layer in LAYERS)
+            cells.append(", ".join(filter(None, [values, row[f"{weights} filled"]])))
+        rows.append(cells)
     head = ["sentences", "words and marks", "three bands (the default): layers 4, 5, 6", "all words alike"]
     write_marked(PAGE, "word mix", markdown(head, rows))
 
