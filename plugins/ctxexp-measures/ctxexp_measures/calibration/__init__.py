@@ -1,4 +1,4 @@
-"""Sentence calibration for ctxexp: BERT-flow and its rivals, measures of sentence pairs, two tables of a sweep."""
+"""Sentence calibration for ctxexp: BERT-flow and its rivals, measures of sentence pairs, a sweep's league."""
 
 from __future__ import annotations
 
@@ -29,6 +29,4 @@ def register_metrics(register: Register) -> None:
 @ctxexp.hookimpl
 def register_reports(register: Register) -> None:
     register("table_league", "ctxexp_measures.calibration.league.figure:table_league")
-    register("table_li_2020", "ctxexp_measures.calibration.li_2020:table_li_2020")
-    register("table_li_2020_qnli", "ctxexp_measures.calibration.li_2020:table_li_2020_qnli")
     register("isotropy_against_spearman", "ctxexp_measures.calibration.league.figure:league_figure")
