@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ctxexp_measures.senses.corpora.tagged import tagged
-from ctxexp_measures.senses.probe.figure import figure, table
+from ctxexp_measures.senses.probe.figure import figure
 from ctxexp_measures.senses.probe.metric import Probe, majority, predictions
 from ctxexp_measures.senses.probe.task import ProbeTask, control_labels, folds_of, read_lexicon
 
@@ -272,10 +272,10 @@ def test_a_text_without_labels_is_refused(tmp_path: Path) -> None:
         tagged(path=str(tmp_path / "absent"))
 
 
-# --- figure and table -----------------------------------------------------------------------------------------------
+# --- figure -----------------------------------------------------------------------------------------------
 
 
-def test_figure_and_table_show_the_twins(results: Results, tmp_path: Path) -> None:
+def test_the_figure_shows_the_twins(results: Results) -> None:
     model = replace(results.info.model, name="planted", weights="mini")
     mine = replace(results, info=replace(results.info, model=model))
     twin = replace(results, info=replace(results.info, model=replace(model, weights="untrained")))
@@ -287,9 +287,4 @@ def test_figure_and_table_show_the_twins(results: Results, tmp_path: Path) -> No
     assert drawn is not None
     [axes] = drawn.axes
     assert len(axes.lines) == 7  # five curves and the twins'
-    shown = table(runs)
-    assert shown is not None
-    assert [row[0] for row in shown.shown] == ["planted", "planted"]
-    assert shown.shown[0][2] == "1 (most selective)"
-    assert shown.numbers.untrained.tolist() == shown.numbers.alone.tolist() == shown.numbers.raw.tolist()
     assert figure([("other", Results())]) is None

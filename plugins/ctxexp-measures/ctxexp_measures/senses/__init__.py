@@ -28,7 +28,6 @@ def register_metrics(register: Register) -> None:
 @ctxexp.hookimpl
 def register_reports(register: Register) -> None:
     register("table_by_class", "ctxexp_measures.senses.by_class.table:table")
-    register("table_probe", "ctxexp_measures.senses.probe.figure:table")
     register("table_what_is_context", "ctxexp_measures.senses.components.figure:table")
     register("probe_layers", "ctxexp_measures.senses.probe.figure:figure")
     register("what_is_context", "ctxexp_measures.senses.components.figure:figure")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,7 +75,6 @@ def table_1(runs: Sequence[LabelledResults]) -> Table | None:
         "in brackets: the share of pairs, questions or words whose words all have a vector",
     ]
     notes += dict.fromkeys(f"{measure}: {results.info.definition(measure)}" for _, results, measure in entries)
-    notes += _depths(entries)
     columns = ["source", "model", "vectors", "layer", *HEADINGS.values()]
     return Table(TITLE, numbers, columns, lines, notes)
 
@@ -118,28 +117,3 @@ def cell(value: float, covered: float = math.nan) -> str:
     if math.isnan(covered):
         return number
     return f"{number} ({covered:.0%})" if covered >= 0.0995 or not covered else f"{number} ({covered:.1%})"
-
-
-def _depths(entries: Sequence[tuple[str, Results, str]]) -> Iterator[str]:
-    """Yields notes on how often a lower layer beats an upper one, in the published figures and in each run."""
-    rows = published()
-    for model in ("ELMo", "BERT", "GPT-2"):
-        low, *_, high = [row for row in rows if row.model == model]
-        wins = sum(low.scores[name] > high.scores[name] for name in HEADINGS)
-        yield f"{model}, published: layer {low.layer} above layer {high.layer} on {wins} of 9 benchmarks"
-    for label, results, measure in entries:
-        last = results.n_layers - 1
-        curves = [c for name in HEADINGS if (c := results.by_name.get(f"{measure}/{name}")) is not None]
-        if last < 2:
-            continue
-        compared = [c for c in curves if math.isfinite(c[1]) and math.isfinite(c[last])]
-        if not compared:
-            continue
-        note = f"layer 1 above layer {last} on {sum(c[1] > c[last] for c in compared)} of {len(compared)} benchmarks"
-        # Section 4.3 says of the layers that it doesn't print that they lie between the second and the last but one.
-        inner = [(c[i], *sorted((c[2], c[last - 1]))) for c in curves for i in range(3, last - 1)]
-        inner = [v for v in inner if all(map(math.isfinite, v))]
-        if inner:
-            within = sum(low <= value <= high for value, low, high in inner)
-            note += f"; {within} of {len(inner)} values of layers 3 to {last - 2} lie between layers 2 and {last - 1}"
-        yield f"{results.info.with_weights(label)}, {measure}: {note}"

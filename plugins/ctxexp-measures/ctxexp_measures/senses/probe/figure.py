@@ -1,9 +1,9 @@
-"""Figure and table of the probe: a panel a model, its curves by layer beside what no layer is needed for."""
+"""Figure of the probe: a panel a model, its curves by layer beside what no layer is needed for."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from ctxexp.report import (
     PALETTE,
     Ink,
     LabelledResults,
-    Table,
     add_captions,
     empty_figure,
     shared_facts,
@@ -20,7 +19,6 @@ from ctxexp.report import (
 )
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -135,40 +133,3 @@ def _panel(axes: Axes, label: str, results: Results, measure: str, twins: Mappin
     axes.grid(axis="y", color=Ink.GRID, linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=9, length=3)
-
-
-def frame(runs: Sequence[LabelledResults]) -> pd.DataFrame:
-    """Table with a row for each probe and layer: its curves, and the selectivity's interval."""
-    import pandas as pd
-
-    rows: list[dict[str, Any]] = []
-    for label, results, measure in measures(runs):
-        names = ("adjusted", *LINES, "n", "words", "labels")
-        curves = {name: results.by_name.get(f"{measure}/{name}") for name in names}
-        curves |= {f"adjusted_{end}": results.by_name.get(f"{measure}/adjusted_ci_{end}") for end in ("low", "high")}
-        curves |= _twins(results, measure, runs)
-        for layer in np.flatnonzero(np.isfinite(curves["adjusted"])) if curves["adjusted"] is not None else ():
-            row: dict[str, Any] = {
-                "model": label,
-                "corpus": results.info.corpus.name,
-                "measure": measure,
-                "layer": int(layer),
-            }
-            rows.append(row | {name: np.nan if y is None else float(y[layer]) for name, y in curves.items()})
-    return pd.DataFrame(rows)
-
-
-def table(runs: Sequence[LabelledResults]) -> Table | None:
-    """Table of each probe at its most selective layer and its last; None without any."""
-    numbers, lines = frame(runs), []
-    if numbers.empty:
-        return None
-    for (model, corpus, _), rows in numbers.groupby(["model", "corpus", "measure"], sort=False):
-        for name, row in (("most selective", rows.loc[rows.adjusted.idxmax()]), ("last", rows.iloc[-1])):
-            cells = ["" if np.isnan(row[key]) else f"{row[key]:.3f}" for key in (*LINES, *TWINS)]
-            interval = f"{row.adjusted:.3f} [{row.adjusted_low:.3f}, {row.adjusted_high:.3f}]"
-            lines.append([model, corpus, f"{row.layer} ({name})", interval, *cells])
-    columns = ["model", "corpus", "layer", "selectivity [95%]", "accuracy", "words held out", "control task",
-               "random vectors", "commonest", "words alone", "untrained"]  # fmt: skip
-    notes = ["selectivity: accuracy less that on the control task (Hewitt & Liang 2019)"]
-    return Table("What a linear probe reads out of a layer", numbers, columns, lines, notes)
