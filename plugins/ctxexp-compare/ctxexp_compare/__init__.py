@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ctxexp_compare.linearity import Linearity
     from ctxexp_compare.matrices import Similarities, similarities
     from ctxexp_compare.model_card import card
-    from ctxexp_compare.neighbours import MutualNeighbours, NeighbourhoodOverlap, label_overlap
+    from ctxexp_compare.neighbours import MutualNeighbours, NeighbourhoodOverlap
     from ctxexp_compare.passport.command import passport_of
     from ctxexp_compare.pins.check import check
     from ctxexp_compare.pins.make import pin
@@ -54,7 +54,6 @@ __all__ = [
     "compare",
     "diff",
     "floor",
-    "label_overlap",
     "passport_of",
     "pin",
     "similarities",

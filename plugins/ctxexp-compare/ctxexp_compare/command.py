@@ -119,8 +119,4 @@ def _notes(comparison: Similarities) -> Sequence[str]:
     )
     notes += [note for name in comparison.matrices if (note := control_note(comparison, name))]
     notes += [*comparison.warnings, *([note] if (note := training_run_note(comparison)) else [])]
-    if comparison.same_word is None:
-        return notes
-    own, chance = comparison.same_word[:, 0], comparison.same_word[:, 1]
-    note = ", ".join(f"{place} {share:.2f}" for place, share in zip(comparison.places, own, strict=True))
-    return [*notes, f"of 10 nearest neighbours the same word (by chance {chance[0]:.3f}): {note}"]
+    return notes

@@ -14,7 +14,6 @@ from ctxexp.maths import Curve, Resamples, Stream, interval
 from ctxexp.report import unique_labels
 from ctxexp_compare.alignment import align
 from ctxexp_compare.contract import Null, NullDistribution, RowNorm, Sample, TwoSpaces, negative_control, unit_norm
-from ctxexp_compare.neighbours import label_overlap
 from ctxexp_compare.space import Space, evenly_spaced
 
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MEMORY = 2**30  # bytes of sides in memory at a time
-NEIGHBOURS = 10  # of the share of them that are the same word
 ROOM = 1e-4  # between chance and a space with itself: of less, rounding makes the adjusted value
 
 
@@ -70,7 +68,6 @@ class Similarities:
     sample: Sample
     common: int
     text: str
-    same_word: np.ndarray | None  # (p, 2): share of near neighbours that are the same word, and by chance
     null: Null
     row_choice: RowNorm
     warnings: tuple[str, ...]
@@ -179,10 +176,6 @@ def similarities(
     with display.stage("compare", total=len(measures) * len(places), unit="places") as stage:
         for one in measures:
             matrices[one.label] = _matrix(one, reads, common_sample, resamples, options, stage.advance)
-    words = common_sample.words
-    same = None
-    if words is not None and len(common_sample) > NEIGHBOURS + 1 and len(np.unique(words)) < len(words):
-        same = np.array([label_overlap(read(), words, NEIGHBOURS) for read in reads])
     text = (
         f"{common:,} common occurrences"
         if len(common_sample) == common
@@ -190,7 +183,7 @@ def similarities(
     )
     level: Null = "free" if common_sample.strata is None else "words"
     warnings = tuple(warning for space in spaces if (warning := _shared_vector_warning(space)))
-    return Similarities(tuple(places), matrices, common_sample, common, text, same, level, rows, warnings)
+    return Similarities(tuple(places), matrices, common_sample, common, text, level, rows, warnings)
 
 
 def _reader(space: Space, layer: int, rows: np.ndarray, choice: RowNorm) -> Callable[[], np.ndarray]:

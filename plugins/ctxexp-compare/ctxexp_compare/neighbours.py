@@ -106,15 +106,3 @@ class NeighbourhoodOverlap(MutualNeighbours):
     geometry: ClassVar[Geometry] = "euclidean"
     source: ClassVar[str] = "by Euclidean distance (Valeriani et al. 2023)"
     usual: ClassVar[int] = 30
-
-
-def label_overlap(x: np.ndarray, labels: np.ndarray, k: int) -> tuple[float, float]:
-    """Share of each row's k nearest others by Euclidean distance that have its label, mean over rows, in [0, 1]
-    (Valeriani et al. 2023), and the same where labels are permuted; NaN without rows enough."""
-    n = len(x)
-    if n < k + 2:
-        return float("nan"), float("nan")
-    near = nearest(x, k, "euclidean").weights.tocoo()
-    same = float(near.data[labels[near.row] == labels[near.col]].sum()) / (n * k)
-    counts = np.unique(labels, return_counts=True)[1].astype(np.float64)
-    return same, float((counts * (counts - 1)).sum() / (n * (n - 1)))

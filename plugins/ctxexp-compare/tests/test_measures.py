@@ -17,7 +17,6 @@ from ctxexp_compare import (
     Similarities,
     Space,
     TwoSpaces,
-    label_overlap,
     matrices,
     similarities,
     within,
@@ -96,11 +95,6 @@ def test_neighbours_in_common_are_those_of_loops() -> None:
         a, b = near_by_loops(x, 3, cosine=cosine), near_by_loops(y, 3, cosine=cosine)
         expected = np.mean([len({*one} & {*other}) / 3 for one, other in zip(a, b, strict=True)])
         assert value(measure, x, y) == pytest.approx(expected)
-    labels = (x[:, 0] > 0).astype(np.int64)
-    expected = np.mean([np.mean(labels[near] == labels[i]) for i, near in enumerate(near_by_loops(x, 5))])
-    found, chance = label_overlap(x, labels, 5)
-    assert found == pytest.approx(expected)
-    assert chance == pytest.approx(np.mean([labels[i] == labels[j] for i in range(40) for j in range(40) if i != j]))
 
 
 def test_information_imbalance_is_the_mean_rank_of_loops() -> None:
@@ -120,7 +114,7 @@ def oracle() -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_values_are_those_of_dadapy_and_netrep() -> None:
-    """DADApy 0.3.4: return_inf_imb_two_selected_coords, return_data_overlap, return_label_overlap(weighted=False);
+    """DADApy 0.3.4: return_inf_imb_two_selected_coords, return_data_overlap;
     netrep's LinearMetric(alpha=1, center_columns=True, score_method="angular").fit_score, its source of commit 3059f54
     (it isn't on the package index that was at hand)."""
     x, y = oracle()
@@ -128,7 +122,6 @@ def test_values_are_those_of_dadapy_and_netrep() -> None:
     assert value(InformationImbalance(), y, x) == pytest.approx(0.4455555555555556)
     assert value(NeighbourhoodOverlap(k=5), x, y) == pytest.approx(0.27)
     assert value(NeighbourhoodOverlap(), x, y) == pytest.approx(0.69)
-    assert label_overlap(x, (x[:, 0] > 0).astype(np.int64), 5)[0] == pytest.approx(0.71)
     assert value(ShapeDistance(), x, y) == pytest.approx(0.8358766718845559, rel=1e-12)
 
 
