@@ -77,7 +77,7 @@ def text(
     lower: bool = False,
     limit: Annotated[int, Ge(1)] | None = None,
     sentences: Sentences = "row",
-    documents: str = "none",
+    documents: str | None = None,
     stream: bool = False,
 ) -> Corpus | TextStream:
     """A UTF-8 text file with a sentence per line, a table with a text per row, or a folder of files of one kind.
@@ -90,13 +90,15 @@ def text(
     each of its lines; `marks`: at sentence-final punctuation (. ! ? and … with a closing quote or bracket, before white
     space and a capital or a digit). `documents` says where a document ends, so that intervals resample documents:
     `blank`, at an empty line (and at a file's end); `file`, at a file's end; `row`, at a row's; a column: where its
-    value changes; `none`: not known. `limit` takes the first sentences only. `stream`: the text is not held in memory,
-    but read whenever it is needed (without `limit` only). Raises DataError naming file and line.
+    value changes; `none`: not known; None: `row` where rows are cut into sentences, which then aren't independent, else
+    `none`. `limit` takes the first sentences only. `stream`: the text is not held in memory, but read whenever it is
+    needed (without `limit` only). Raises DataError naming file and line.
     """
     if not path:
         raise ConfigError(
             "dataset=text needs a file or folder: add dataset.path=<a text, a table, or a folder of them>"
         )
+    documents = documents or ("none" if sentences == "row" else "row")
     choices = {"documents": documents, "sentences": sentences, "column": str(column), "quotes": str(quotes)}
     texts = TextFiles(path, TextUnits.choices_of(choices, tokenizer, lower, limit), column=column, quotes=quotes)
     return texts.read(limit, stream=stream)
@@ -213,7 +215,7 @@ class TextFiles(TextUnits):
             names = ", ".join(left[:5]) + (", ..." if len(left) > 5 else "")
             self.notes.append(f"{len(files)} files" + (f", {len(left)} are not read: {names}" if left else ""))
         self.is_table = suffix_of(files[0]) in TABLES
-        known = ("none", "file", "row") if self.is_table else ("none", "blank", "file")
+        known = ("none", "file", "row") if self.is_table else ("none", "blank", "file", "row")
         if self.documents not in known and not (self.is_table and self.documents != "blank"):
             raise ConfigError(
                 f"dataset.documents={short(self.documents)}: no such choice of {self.name}{near(self.documents, known)}"
@@ -237,12 +239,12 @@ class TextFiles(TextUnits):
         if self.is_table:
             yield from self.table_units(part.path, self.quotes)
             return
-        blank = 0
+        document = 0
         for line in _lines(part, blank=self.documents == "blank"):
-            if sentence := line.strip():
-                yield sentence, "", blank if self.documents == "blank" else 0
-            else:
-                blank += 1
+            sentence = line.strip()
+            if sentence:
+                yield sentence, "", document
+            document += self.documents == "row" or (self.documents == "blank" and not sentence)
 
 
 class TextTable(TextUnits):
