@@ -35,7 +35,6 @@ ELSEWHERE = {
     "nulls": "5% 30 40 60 200 400",
     "interval coverage": "80 130 .003 .03 .04 .05 .86",
     "centred": ".0001 .007 .022",
-    "word mix": "2 3",
     "floors": "2.5% 32 1,000",
     "claims": "6 12 32",
     "families": "2025",

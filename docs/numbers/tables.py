@@ -223,8 +223,12 @@ def known_contextuality(numbers: pd.DataFrame) -> str:
     """How each estimator does where the answer is known; what it says of each world; and of networks with a knob."""
     worlds, changes, networks = (numbers[numbers.part == part] for part in ("worlds", "changes", "networks"))
     orders = worlds[worlds.of == "orders"].set_index(["name", "estimator"])
-    worlds = worlds[(worlds.of != "orders") & ~worlds.estimator.isin(["lowest", "highest"])]
-    drawn = "worlds drawn at random"
+    worlds = worlds[worlds.of != "orders"]
+    ends = worlds[worlds.estimator.isin(["lowest", "highest"]) & (worlds["at"] == 0.5)].pivot_table(
+        "value", "of", "estimator"
+    )
+    worlds = worlds[~worlds.estimator.isin(["lowest", "highest"])]
+    drawn = "those drawn at random"
     worlds = worlds.assign(
         error=(worlds.value - worlds.truth).abs(), kind=np.where(worlds.of.str.startswith("random"), drawn, "")
     )
@@ -248,9 +252,12 @@ def known_contextuality(numbers: pd.DataFrame) -> str:
     head = ["estimator", "error: mean (largest)", drawn, "truth 0", "slope", "false orders"]
     head += ["steps of .03 found", "moves by up to"]
     half = worlds[(worlds.kind == "") & (worlds["at"] == 0.5)]
-    said = half.pivot_table("value", "of", "estimator", sort=False)
+    said = half.pivot_table("value", "of", "estimator", sort=False).drop(columns="over all places")
     truth = half.groupby("of").truth.first()
-    of_world = [[of, _two(truth[of]), *map(_two, row)] for of, row in zip(said.index, said.to_numpy(), strict=True)]
+    of_world = [
+        [of, *map(_two, (truth[of], first)), f"{_two(ends.lowest[of])} to {_two(ends.highest[of])}", *map(_two, rest)]
+        for of, (first, *rest) in zip(said.index, said.to_numpy().tolist(), strict=True)
+    ]
     knobs = networks[(networks.estimator == "contextuality") | networks.estimator.isna()]
     of_network = [
         [f"`{of}`", name, " ".join(map(_two, rows.value))]
@@ -258,7 +265,7 @@ def known_contextuality(numbers: pd.DataFrame) -> str:
     ]
     tables = (
         (head, judged),
-        (["world", "truth", *said.columns], of_world),
+        (["world", "truth", said.columns[0], "its variants", *said.columns[1:]], of_world),
         (["model", "its words", "layers 0, 1, ..."], of_network),
     )
     return "\n\n".join(markdown(*each) for each in tables)
@@ -269,7 +276,7 @@ def _gain(name: str, sign: int) -> Callable[[pd.DataFrame], str]:
 
     def cell(rows: pd.DataFrame) -> str:
         value, low, high = (rows[name + end].iloc[-1] for end in ("", "_low", "_high"))
-        said = "open" if low <= 0 <= high else "yes" if sign * value > 0 else "no"
+        said = "open" if low <= 0 <= high or abs(value) < 0.02 else "yes" if sign * value > 0 else "no"
         return f"{said}: {decimal(value, 2, sign=True)}"
 
     return cell
