@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from ctxexp.maths.word_mix import MixedWords
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 SINGLE, OCTAVE = 16, 4  # places by themselves; then strata an octave
 PARTIAL = 128  # rows that are added up in float32
@@ -123,6 +125,8 @@ class Family:
     def weights_of(self, finer: Family, weights: np.ndarray) -> csr_array:
         """(bands c, cells of `finer`): by it the sums of finer cells give those of this family's cells, each row times
         its weight (bands, n), which is one for all rows of a finer cell; `finer` has all rows."""
+        from scipy.sparse import csr_array
+
         first = finer.rows[finer.cell_starts]
         cell_of_row = np.full(weights.shape[1], -1)
         cell_of_row[self.rows] = self.cell_of_row
@@ -142,6 +146,8 @@ class Family:
 
 def _added_up(x: np.ndarray, rows: np.ndarray, values: np.ndarray, starts: np.ndarray) -> np.ndarray:
     """(len(starts), d): rows of x times their values, added up from each start to the next (reduceat is slower)."""
+    from scipy.sparse import csr_array
+
     return csr_array((values, rows, np.append(starts, len(rows))), shape=(len(starts), len(x))) @ x
 
 
