@@ -121,7 +121,6 @@ CHECKED = [  # of a command that would start: its job fails with it, once it is 
     ("sentence.mixes=[[1,-1]]", "no layer -1 (in [1, -1]): layers count from 0, the input layer"),
     ("sentence.mixes=[[1,1]]", "[1, 1]: a layer is there twice"),
     ("sentence.mixes=[1,4]", "a mix is a list"),
-    ("sentence.mixes=[{scalar_mix:x}]", "scalar_mix='x': expected a weight a layer"),
     ("metric=max_explainable_variance metric.max_explainable_variance.definition=pca", "definition='pca': "),
     ("metric=max_explainable_variance metric.max_explainable_variance.baselines=run", "baselines='run': expected "),
     ("metric=sense_separation metric.sense_separation.permutations=-1", "permutations=-1: expected at least 0"),

@@ -83,28 +83,6 @@ def spearman(x: np.ndarray, y: np.ndarray) -> float:
     return pearson(midranks(x), midranks(y)) if len(x) >= LEAST else float("nan")
 
 
-def spearman_rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """`spearman` of each row of x (m, n) with that of y (m, n), or with y (n,): (m,)."""
-    n = x.shape[1]
-    a, b = (_row_ranks(values) - (n + 1) / 2 for values in (x, y))
-    scale = np.sqrt((a * a).sum(1) * (b * b).sum(-1))
-    scale = np.where((scale > 0) & (n >= LEAST), scale, np.nan)
-    return np.asarray(np.clip((a * b).sum(1) / scale, -1.0, 1.0))
-
-
-def _row_ranks(x: np.ndarray) -> np.ndarray:
-    """`midranks` of each row of x (..., n); NaN in a row that has any."""
-    order = np.argsort(x, axis=-1)
-    ordered = np.take_along_axis(x, order, axis=-1)
-    if (ordered[..., 1:] > ordered[..., :-1]).all():  # neither ties nor NaN
-        ranks = np.empty(x.shape)
-        np.put_along_axis(ranks, order, np.arange(1.0, x.shape[-1] + 1), axis=-1)
-        return ranks
-    from scipy.stats import rankdata
-
-    return np.asarray(rankdata(x, axis=-1))
-
-
 def partial_correlation(xy: np.ndarray | float, xz: np.ndarray | float, yz: np.ndarray | float) -> np.ndarray:
     """The first-order partial correlation of x and y given z, of their three correlations; NaN where z explains all.
 

@@ -37,34 +37,15 @@ MIN_COLUMN = 20  # characters that a cell is not broken below, however narrow th
 FILES = "table_*.md"
 
 
-def stacked_table(stub: Sequence[str], columns: Sequence[Sequence[str]], width: int) -> str:
-    """Columns of text beside each other; those that the width doesn't take stand below, after the stub again.
-
-    Args:
-        stub: The first column, (rows,).
-        columns: The others, (rows,) each; a cell may have several lines.
-        width: Characters of a line; a column alone may be wider.
-    """
-    first = max(map(len, stub))
-    blocks: list[list[Sequence[str]]] = []
-    left = 0
-    for column in columns:
-        needed = GAP + _column_width(column)
-        if not blocks or needed > left:
-            blocks.append([stub])
-            left = width - first
-        blocks[-1].append(column)
-        left -= needed
-    return "\n\n".join("\n".join(_lines(block)) for block in blocks)
-
-
-def _lines(columns: Sequence[Sequence[str]]) -> Iterator[str]:
-    widths = [_column_width(column) for column in columns]
+def _table(columns: Sequence[Sequence[str]]) -> str:
+    """Columns of text (rows,) beside each other, a line under the first row; a cell may have several lines."""
+    widths, lines = [_column_width(column) for column in columns], list[str]()
     for i, row in enumerate(zip(*columns, strict=True)):
         if i == 1:
-            yield "-" * (sum(widths) + GAP * (len(widths) - 1))
+            lines.append("-" * (sum(widths) + GAP * (len(widths) - 1)))
         for parts in zip_longest(*(cell.split("\n") for cell in row), fillvalue=""):
-            yield (" " * GAP).join(part.ljust(n) for part, n in zip(parts, widths, strict=True)).rstrip()
+            lines.append((" " * GAP).join(part.ljust(n) for part, n in zip(parts, widths, strict=True)).rstrip())
+    return "\n".join(lines)
 
 
 def _column_width(column: Sequence[str]) -> int:
@@ -116,7 +97,7 @@ def answer(runs: Sequence[LabelledResults], width: int) -> str:
     columns = [
         ["\n".join(["", "", "", *title][-tall:]), *column[1:]] for title, column in zip(titles, columns, strict=True)
     ]
-    return "\n".join([*lines, "", stacked_table(["\n" * (tall - 1) + stub[0], *stub[1:]], columns, width)])
+    return "\n".join([*lines, "", _table([["\n" * (tall - 1) + stub[0], *stub[1:]], *columns])])
 
 
 def _answer_column(key: Key, places: Sequence[tuple[Results, str, int]], *, is_leading: bool) -> list[str]:
@@ -141,8 +122,8 @@ def _answer_column(key: Key, places: Sequence[tuple[Results, str, int]], *, is_l
 
 
 def fitted_markdown(text: str, width: int) -> str:
-    """A table in Markdown as it stands, or, where it is wider, its columns in blocks below each other; a cell that is
-    too long for a line beside the first column is broken into several."""
+    """A table in Markdown as it stands, or, where it is wider, with notes and the longest cells broken into lines; many
+    columns may still be wider."""
     lines = text.splitlines()
     if max(map(len, lines), default=0) <= width:
         return text
@@ -155,10 +136,11 @@ def fitted_markdown(text: str, width: int) -> str:
     at = next((i for i, line in enumerate(lines) if line.startswith("|")), 0)
     if not rows or len({len(row) for row in rows}) > 1:
         return "\n".join(notes)
-    stub, *columns = zip(*(row for i, row in enumerate(rows) if i != 1), strict=True)
-    room = max(width - max(map(len, stub)) - GAP, MIN_COLUMN)
+    columns = list(zip(*(row for i, row in enumerate(rows) if i != 1), strict=True))
+    *others, _ = sorted(map(_column_width, columns))
+    room = max(width - sum(others) - GAP * len(others), MIN_COLUMN)
     columns = [tuple("\n".join(textwrap.wrap(cell, room)) for cell in column) for column in columns]
-    return "\n".join([*notes[:at], stacked_table(stub, columns, width), *notes[at:]])
+    return "\n".join([*notes[:at], _table(columns), *notes[at:]])
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,11 @@ vectors by mixes of layers (virtual layers), and the poolings that give one vect
 from __future__ import annotations
 
 import logging
-import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeGuard
 
 import numpy as np
 
@@ -47,7 +45,7 @@ MIXES = {  # of a model with layers 0..L, 0 the input layer
     "last2": "the last two layers, L-1 and L",
     "first_last": "layers 1 and L, the outputs of the first and the last block",
     "flow_paper_last2": "layers 1 and L: what BERT-flow's code averages under the name of last-2",
-    "scalar_mix": "all layers, weighted by the softmax of given weights, else alike (Peters et al. 2018, equation 1)",
+    "scalar_mix": "all layers alike (Peters et al. 2018, equation 1, untrained)",
 }
 
 
@@ -156,8 +154,8 @@ def check_mixes(mixes: Sequence[object]) -> None:
 
 
 def layer_mixes(names: Sequence[object], n_layers: int) -> list[Mix]:
-    """The mixes of the config (names, lists of layers, or {scalar_mix: weights}) for a model with `n_layers` layers,
-    the input layer 0 counted: 13 of BERT-base.
+    """The mixes of the config (names, or lists of layers) for a model with `n_layers` layers, the input layer 0
+    counted: 13 of BERT-base.
 
     Raises ConfigError for a layer that the model doesn't have, naming those that it has, and for a mix named twice.
 
@@ -174,18 +172,12 @@ def layer_mixes(names: Sequence[object], n_layers: int) -> list[Mix]:
 
 def _parse(one: object, n_layers: int | None) -> Mix | None:
     """The mix; None while the model's number of layers isn't known."""
-    weights: list[float] | None = None
-    if isinstance(one, Mapping) and list(one) == ["scalar_mix"]:
-        weights = one["scalar_mix"]
-        one = "scalar_mix"
-        if not isinstance(weights, list) or not weights or not all(map(_is_number, weights)):
-            raise ConfigError(f"sentence.mixes: scalar_mix={weights!r}: expected a weight a layer, as in [0.5,1,0]")
     if isinstance(one, str):
         if one not in MIXES:
             raise ConfigError(f"sentence.mixes: no mix {one!r}{near(one, MIXES)}; or a list of layers, as in [[1,12]]")
-        return None if n_layers is None else _named_mix(one, n_layers, weights)
+        return None if n_layers is None else _named_mix(one, n_layers)
     if not isinstance(one, list) or not one or not all(isinstance(i, int) and not isinstance(i, bool) for i in one):
-        hint = "; a mix is a list of its own, as in sentence.mixes=[[1,4]]" if _is_number(one) else ""
+        hint = "; a mix is a list of its own, as in sentence.mixes=[[1,4]]" if isinstance(one, int) else ""
         raise ConfigError(f"sentence.mixes: {one!r}: expected a name ({', '.join(MIXES)}) or a list of layers{hint}")
     if len(set(one)) < len(one):
         raise ConfigError(f"sentence.mixes: {one}: a layer is there twice")
@@ -199,22 +191,13 @@ def _parse(one: object, n_layers: int | None) -> Mix | None:
     return Mix("layers_" + "_".join(map(str, one)), tuple(one), (1 / len(one),) * len(one))
 
 
-def _named_mix(name: str, n_layers: int, weights: list[float] | None) -> Mix:
+def _named_mix(name: str, n_layers: int) -> Mix:
     last = n_layers - 1
-    if name == "scalar_mix":
-        w = [0.0] * n_layers if weights is None else weights
-        if len(w) != n_layers:
-            raise ConfigError(f"sentence.mixes: scalar_mix has {len(w)} weights; the model has {n_layers} layers")
-        s = [math.exp(weight - max(w)) for weight in w]
-        return Mix(name, tuple(range(n_layers)), tuple(weight / sum(s) for weight in s))
-    if last < 1:
+    if name != "scalar_mix" and last < 1:
         raise ConfigError(f"sentence.mixes: {name} needs layers above the input layer; the model has layer 0 only")
-    layers = (last - 1, last) if name == "last2" else tuple(dict.fromkeys((1, last)))
+    other = (last - 1, last) if name == "last2" else tuple(dict.fromkeys((1, last)))
+    layers = tuple(range(n_layers)) if name == "scalar_mix" else other
     return Mix(name, layers, (1 / len(layers),) * len(layers))
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, kw_only=True)

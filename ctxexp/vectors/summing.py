@@ -64,9 +64,8 @@ def sum_up(
 ) -> Totals:
     """The sums of the text by forms (by the metric's label), shard by shard: those that the cache's folder has are
     kept."""
-    if encoder.sequential or encoder.details.get("pooling") == "pieces":
-        why = "carries its state from sentence to sentence" if encoder.sequential else "gives pieces, not words"
-        raise ConfigError(f"one_pass.shards reads words of single sentences, but this model {why}; leave one out")
+    if encoder.sequential:
+        raise ConfigError("one_pass.shards reads single sentences, but this model carries its state on: leave one out")
     workers, cache = vectors.workers or EncodingWorkers(Local()), vectors.cache.absolute()
     code = {type(form).__qualname__: class_digest(type(form)) for form in forms.values()}
     choices: list[object] = [encoder.name, vectors.version, encoder.class_code, CODE, sorted(code.items())]

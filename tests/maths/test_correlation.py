@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from ctxexp.maths import interval, midranks, partial_correlation, resampled_spearman, resamples, spearman
-from ctxexp.maths.statistics import pearson, spearman_rows
+from ctxexp.maths.statistics import pearson
 
 
 def columns(seed: int, n: int = 60, ties: int = 0) -> np.ndarray:
@@ -39,16 +39,6 @@ def test_pearson_doesnt_mind_units(scale: float) -> None:
     assert pearson(x, y * scale) == pytest.approx(pearson(x, y), abs=1e-12)
 
 
-def test_rows_correlate_as_each_alone() -> None:
-    """A row with each other's, or all with one; constant rows have none."""
-    x = np.stack([*columns(4, n=9), *columns(5, n=9, ties=2), np.ones(9)])
-    y = x[::-1]
-    np.testing.assert_allclose(spearman_rows(x, y), [spearman(a, b) for a, b in zip(x, y, strict=True)], atol=1e-14)
-    np.testing.assert_allclose(spearman_rows(x, x[0]), [spearman(a, x[0]) for a in x], atol=1e-14)
-    assert spearman_rows(np.array([[1, 2, 3]]), np.array([1, 3, 3]))[0] == pytest.approx(np.sqrt(3) / 2)
-    assert np.isnan(spearman_rows(x[:, :2], y[:, :2])).all()  # of two pairs it is always 1 or -1
-
-
 def test_the_fewest_values_that_are_defined() -> None:
     two, three = np.array([1.0, 3.0]), np.array([1.0, 3.0, 2.0])
     assert pearson(two, two) == 1
@@ -68,7 +58,6 @@ def test_correlations_never_leave_their_bounds() -> None:
     counts = rng.multinomial(n, np.ones(n) / n, 300).astype(np.float64)
     for values in (
         np.array([pearson(a, b) for a, b in zip(x, y, strict=True)]),
-        spearman_rows(x, y),
         resampled_spearman([x[0], -x[0]], counts),
     ):
         assert np.abs(values).max() == 1

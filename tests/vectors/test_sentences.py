@@ -223,7 +223,7 @@ def test_pieces_of_any_size_give_the_same_vectors(
     monkeypatch.setattr("ctxexp.transforms.CHUNK_BYTES", 4 * view.dim)  # a row
     for i, expected in enumerate(whole):
         np.testing.assert_array_equal(vectors.layer(i), expected)
-    (mix,) = layer_mixes([{"scalar_mix": [float(i) for i in range(view.n_layers)]}], view.n_layers)
+    (mix,) = layer_mixes(["scalar_mix"], view.n_layers)
     average = sum(w * whole[i].astype(np.float64) for i, w in zip(mix.layers, mix.weights, strict=True))
     np.testing.assert_allclose(mix_layers(vectors, mix), average, rtol=1e-6, atol=1e-7)
     broken = whole[0].copy()
@@ -235,6 +235,7 @@ def test_pieces_of_any_size_give_the_same_vectors(
     ("chosen", "layers", "named"),
     [
         ("last2", (11, 12), "last2: layers 11, 12"),
+        ("scalar_mix", tuple(range(13)), "scalar_mix: layers 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12"),
         ("first_last", (1, 12), "first_last: layers 1, 12"),
         ("flow_paper_last2", (1, 12), "flow_paper_last2: layers 1, 12"),
         ([1, 12], (1, 12), "layers_1_12: layers 1, 12"),
@@ -253,17 +254,6 @@ def test_a_mix_is_the_mean_of_its_layers(chosen: Any, layers: tuple[int, ...], n
     np.testing.assert_allclose(found, np.mean([stack[i] for i in layers], axis=0), rtol=1e-6, atol=1e-6)
 
 
-def test_the_scalar_mix_is_elmos() -> None:
-    """gamma sum_j softmax(w)_j h_j with gamma 1 (Peters et al. 2018, equation 1)."""
-    stack = np.random.default_rng(1).standard_normal((3, 6, 4)).astype(np.float32)
-    for weights in (None, [0.3, -1.0, 2.0]):
-        (mix,) = layer_mixes(["scalar_mix" if weights is None else {"scalar_mix": weights}], 3)
-        s = np.exp(weights or [0.0, 0.0, 0.0])
-        expected = np.tensordot(s / s.sum(), stack, axes=1)
-        np.testing.assert_allclose(mix_layers(MemoryStore(stack), mix), expected, rtol=1e-6, atol=1e-6)
-    assert str(mix) == "scalar_mix: layers 0, 1, 2 weighted 0.148, 0.0404, 0.811"
-
-
 def test_a_shallow_model_has_what_its_layers_allow() -> None:
     assert [m.layers for m in layer_mixes(["last2", "first_last"], 2)] == [(0, 1), (1,)]
     with pytest.raises(ConfigError, match="last2 needs layers above the input layer; the model has layer 0 only"):
@@ -276,7 +266,6 @@ def test_a_shallow_model_has_what_its_layers_allow() -> None:
         ([[1, -1]], r"no layer -1 \(in \[1, -1\]\): the model has layers 0 to 4; its last is 4"),
         ([[5]], r"no layer 5 \(in \[5\]\): the model has layers 0 to 4$"),
         (["last2", "last2"], "last2 is there twice"),
-        ([{"scalar_mix": [1, 2]}], "scalar_mix has 2 weights; the model has 5 layers"),
     ],
     ids=str,
 )
