@@ -129,9 +129,11 @@ class Twins(OnePerSentence):
 
     has_group_baselines = True
 
-    def __init__(self, *, size: Size = 1000, redraws: Redraws = 30, twins: Count = 10, exact: bool = True) -> None:
+    def __init__(
+        self, *, size: Size = 1000, redraws: Redraws = 30, twins: Count = 10, least: Size = 50, exact: bool = True
+    ) -> None:
         super().__init__(size=size, redraws=redraws, exact=exact)
-        self.n_twins = twins
+        self.n_twins, self.least = twins, least
 
     def group_baseline(self, occurrences: Occurrences, over: str, seed: int) -> GroupBaseline | None:
         if over not in ("word", "sentence"):
@@ -231,12 +233,6 @@ class PositionMatched(Twins):
 
     name = "position_matched"
 
-    def __init__(
-        self, *, size: Size = 1000, redraws: Redraws = 30, twins: Count = 10, least: Size = 50, exact: bool = True
-    ) -> None:
-        super().__init__(size=size, redraws=redraws, twins=twins, exact=exact)
-        self.least = least
-
     def strata(self, occurrences: Occurrences, rows: np.ndarray) -> np.ndarray:
         places = occurrences.places[rows]
         stratum = pool(np.bincount(places), self.least)
@@ -265,8 +261,8 @@ class FrequencyMatched(Twins):
         share: Annotated[float, Gt(0), Le(1)] = 0.2,
         exact: bool = True,
     ) -> None:
-        super().__init__(size=size, redraws=redraws, twins=twins, exact=exact)
-        self.least, self.share = least, share
+        super().__init__(size=size, redraws=redraws, twins=twins, least=least, exact=exact)
+        self.share = share
 
     def strata(self, occurrences: Occurrences, rows: np.ndarray) -> np.ndarray:
         form = occurrences.forms[rows]

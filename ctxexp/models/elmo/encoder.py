@@ -388,13 +388,17 @@ class ElmoEncoder(Encoder):
         """`token_layer`: the character CNN's vector of each distinct word of `sentences`, half as wide as layer 0."""
         count_by_word = Counter(word for sentence in sentences for word in sentence.words)
         words = sorted(count_by_word)
-        parts = [np.empty((0, self.options.projection), np.float32)]
-        for start in range(0, len(words), 2048):
-            ids = character_ids(words[start : start + 2048], self.options.word_width)
-            parts.append(self.network.tokens(torch.from_numpy(ids).to(self._device)).float().cpu().numpy())
+        nothing = np.empty((0, self.options.projection), np.float32)
+        parts = [nothing, *(part.float().cpu().numpy() for part in self._token_vectors(words))]
         counts = np.array([count_by_word[word] for word in words], np.int64)
         note = "the words of the measured text; the output matrix is no part of the encoder"
         return [EmbeddingTable("token_layer", words, np.concatenate(parts), counts, note=note)]
+
+    def _token_vectors(self, words: Sequence[str]) -> Iterator[Tensor]:
+        """The character CNN's vectors of words, some thousand (n, projection) at a time."""
+        for start in range(0, len(words), 2048):
+            ids = character_ids(words[start : start + 2048], self.options.word_width)
+            yield self.network.tokens(torch.from_numpy(ids).to(self._device))
 
     def _reset(self, sentences: Sequence[Sentence]) -> list[np.ndarray]:
         """Each sentence's layers from zero states, sentences of equal length together."""
@@ -446,9 +450,5 @@ class ElmoEncoder(Encoder):
             self._row_of, new = {}, list(vocabulary)
         if not new:
             return
-        parts = [self._table] if self._row_of else []
-        for start in range(0, len(new), 2048):
-            ids = character_ids(new[start : start + 2048], self.options.word_width)
-            parts.append(self.network.tokens(torch.from_numpy(ids).to(self._device)))
-        self._table = torch.cat(parts)
+        self._table = torch.cat([*([self._table] if self._row_of else []), *self._token_vectors(new)])
         self._row_of.update((word, row) for row, word in enumerate(new, start=len(self._row_of)))
