@@ -8,8 +8,8 @@ A verb, `ctxexp NAME word key=value`, is a function with typed parameters, whose
 its positional arguments, `key=value` its keyword ones. A docstring's lines `name: text` say what each is, its line
 `example: ctxexp NAME ...` how it is typed. A function of `*args: str` alone gets them as typed. A path called `out` is
 where the verb writes, a folder if its default is one: it is tried before the verb begins. A file that is there is
-kept unless `replace=true`, and so is a verb's earlier answer in a folder. A function that returns a `Document` leaves
-to this frame what is printed and written, and has `json=true` too.
+kept unless `replace=true`, and so is a verb's earlier answer in a folder: beside its default folder a new one gets a
+number. A function that returns a `Document` leaves to this frame what is printed and written, and has `json=true` too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_origin
 
 from ctxexp.command.help import EXAMPLE, columns, help_of
 from ctxexp.errors import ConfigError, CtxexpError, DiskError, line, near, short, suggestions
-from ctxexp.files import check_absent, check_writable, user_path
+from ctxexp.files import absent_folder, check_absent, check_writable, user_path
 from ctxexp.files.code_version import __version__, skip_damaged
 from ctxexp.files.credentials import mask
 from ctxexp.host import open_streams
@@ -104,7 +104,9 @@ class Verb:
                 check_writable(out)
                 if is_folder and out.suffix != ".csv" and out.is_file():
                     raise DiskError(f"cannot write {out}: a file where a folder is to be; choose another place")
-                if not replace:
+                if "out" not in keywords and is_folder and not replace:
+                    out = keywords["out"] = absent_folder(out, self.name)
+                elif not replace:
                     check_absent(out, self.name)
             with redirect_stdout(sys.stderr if as_json else sys.stdout):
                 made = self.function(*bare, **keywords)

@@ -128,8 +128,21 @@ def check_absent(path: Path, name: str = "") -> None:
     Example:
         >>> check_absent(Path("bert.pin"))
     """
-    if path.is_file() or (name and any(path.glob(f"{escape(name)}.*"))):
+    if _is_there(path, name):
         raise ConfigError(f"{path} is there already, and is kept: choose another place (out=), or add replace=true")
+
+
+def absent_folder(path: Path, name: str) -> Path:
+    """The folder, or the first of `path-2`, `path-3` ... that holds no file of that name."""
+    free, n = path, 1
+    while _is_there(free, name):
+        n += 1
+        free = path.with_name(f"{path.name}-{n}")
+    return free
+
+
+def _is_there(path: Path, name: str) -> bool:
+    return path.is_file() or (bool(name) and any(path.glob(f"{escape(name)}.*")))
 
 
 def is_disk_full(error: BaseException | None) -> bool:

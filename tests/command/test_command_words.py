@@ -139,11 +139,11 @@ def found(word: str, *, out: Path = Path("found"), bad: bool = False) -> Documen
 
 def test_an_answer_in_the_default_folder_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert Verb("found", found)(["bank"]) == 0
-    with pytest.raises(ConfigError, match=r"^found is there already, and is kept: .* or add replace=true"):
-        Verb("found", found)(["river"])
-    assert "bank" in Path("found", "found.csv").read_text()
-    assert Verb("found", found)(["river", "replace=true"]) == 0
+    for word in ("bank", "river", "tree"):
+        assert Verb("found", found)([word]) == 0
+    assert Verb("found", found)(["sea", "replace=true"]) == 0
+    for word, folder in {"sea": "found", "river": "found-2", "tree": "found-3"}.items():
+        assert word in Path(folder, "found.csv").read_text()
 
 
 def test_a_document_is_printed_and_written_or_given_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
