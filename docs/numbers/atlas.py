@@ -32,7 +32,6 @@ MODELS = {  # file: its title and what is typed of the model
     "elmo-mini-untrained": ("elmo-mini, untrained", "elmo weights=untrained"),
     "all-minilm-l6-v2": ("all-MiniLM-L6-v2", MINILM),
     "all-minilm-l6-v2-untrained": ("all-MiniLM-L6-v2, untrained", f"bert model.checkpoint={MINILM} weights=untrained"),
-    "all-mpnet-base-v2": ("all-mpnet-base-v2", "sentence-transformers/all-mpnet-base-v2"),
     "smollm2-135m-instruct": ("SmolLM2-135M-Instruct, 4 bit", "smollm2"),
     "glove-6b-50d": ("GloVe 6B 50d", "glove"),
     "random-words": ("a random vector a word", "random_words"),
@@ -48,24 +47,6 @@ CURVES = {  # that each row has, and how a column is called
 }
 HEADS = [*CURVES.values()]
 HEADS.insert(1, "its variants")
-OLDER = {  # titles and texts measured before contextuality was: their cells are empty
-    ("all-MiniLM-L6-v2, untrained", "embedded"),
-    ("all-MiniLM-L6-v2, untrained", "semcor"),
-    ("all-MiniLM-L6-v2, untrained", "sts-b"),
-    ("all-MiniLM-L6-v2", "semcor"),
-    ("all-MiniLM-L6-v2", "sts-b"),
-    ("all-mpnet-base-v2", "embedded"),
-    ("all-mpnet-base-v2", "semcor"),
-    ("all-mpnet-base-v2", "sts-b"),
-    ("bert-mini, untrained", "semcor"),
-    ("bert-mini, untrained", "sts-b"),
-    ("elmo-mini, untrained", "semcor"),
-    ("elmo-mini, untrained", "sts-b"),
-    ("gpt2-mini, untrained", "semcor"),
-    ("gpt2-mini, untrained", "sts-b"),
-    ("SmolLM2-135M-Instruct, 4 bit", "semcor"),
-    ("SmolLM2-135M-Instruct, 4 bit", "sts-b"),
-}
 FEWEST_RESAMPLES = 100
 MOST = 1 + 1e-4  # of a cosine or a share, rounded
 Values = list[float | None]
@@ -134,10 +115,9 @@ class Row(BaseModel):
             raise ValueError("expected control=none, transform=none and seed=0, as they are by default")
         if info.bootstrap < FEWEST_RESAMPLES:
             raise ValueError(f"{info.bootstrap} resamples; expected bootstrap={FEWEST_RESAMPLES} or more")
-        wanted = {*CURVES, *RANGE} - ({CONTEXT, *RANGE} if (self.title, self.text) in OLDER else set())
-        if absent := wanted - set(self.curves):
+        if absent := {*CURVES, *RANGE} - set(self.curves):
             raise ValueError(f"no curve {min(absent)}; expected the measures {', '.join(CURVES)}")
-        for key in set(CURVES) & set(self.curves):
+        for key in CURVES:
             _check_curve(key, self.curves[key], info.model.n_layers)
         return self
 
@@ -177,8 +157,6 @@ def rows(root: Path = ROOT) -> dict[str, Row]:
 
 def cell(row: Row, key: str, layer: int) -> str:
     """`.551 [.543, .558]`"""
-    if key not in row.curves:
-        return ""
     value, low, high = ("" if v is None else without_leading_zero(v) for v in row.curves[key].at(layer))
     return f"{value} [{low}, {high}]" if value and low and high else value
 
@@ -186,7 +164,7 @@ def cell(row: Row, key: str, layer: int) -> str:
 def cells(row: Row, layer: int) -> list[str]:
     """A layer's cells under HEADS."""
     cells = [cell(row, key, layer) for key in CURVES]
-    ends = [row.curves[key].value[layer] for key in RANGE if key in row.curves]
+    ends = [row.curves[key].value[layer] for key in RANGE]
     cells.insert(1, " to ".join(without_leading_zero(end, 2) for end in ends if end is not None))
     return cells
 
@@ -196,8 +174,7 @@ def table(found: dict[str, Row]) -> str:
     lines = []
     for name, row in sorted(found.items(), key=lambda item: (item[1].title, item[1].text)):
         model, common = row.run.model, {*OPTIONS.split(), TEXTS[row.text].typed}
-        words = [word for word in shlex.split(row.command)[2].split() if word not in common]
-        typed = " ".join(word for word in words if CONTEXT in row.curves or not word.startswith("metric="))
+        typed = " ".join(word for word in shlex.split(row.command)[2].split() if word not in common)
         text = ", ".join(filter(None, [row.text, row.run.mix.mark]))
         link = f"[`{typed}`](atlas/{name}.json)"
         lines.append([row.title, text, f"{model.n_layers} × {model.dim}", *cells(row, -1), link])
