@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping
 from itertools import combinations, pairwise
-from math import lgamma
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from ctxexp_measures.isotropy.weighted import Symmetry
-from scipy.optimize import minimize_scalar
 
 from ctxexp import Group, Metric
 from ctxexp.command import Experiment, configured
-from ctxexp.model import EmbeddingTable
 from tests import naive
 from tests.metric_tester import (
     Case,
@@ -158,24 +153,6 @@ def intrinsic(x: np.ndarray, k: int = 7) -> Statistics:
     return {"raw": slope, "mle": 1 / np.mean(inverse), "duplicates": 0}
 
 
-def log_density(mu: np.ndarray, d: float, n1: int) -> np.ndarray:
-    """Log of the density of ratios as Denti et al. 2022 print it, in powers of mu, with n2 = 2 n1."""
-    log_beta = 2 * lgamma(n1) - lgamma(2 * n1)
-    result: np.ndarray = np.log(d) - log_beta - (d * (2 * n1 - 1) + 1) * np.log(mu)
-    return result + (n1 - 1) * np.log(mu**d - 1) if n1 > 1 else result
-
-
-def gride(x: np.ndarray, n1: int = 4) -> Statistics:
-    """The dimension of the largest printed likelihood."""
-    near = neighbour_distances(x, 16)
-    found: dict[str, float] = {"radius": near[:, 2 * n1 - 1].mean(), "duplicates": 0}
-    for one in (1, 2, 4, 8):
-        mu = near[:, 2 * one - 1] / near[:, one - 1]
-        lost = partial(lambda d, mu, n1: -log_density(mu, d, n1).sum(), mu=mu, n1=one)
-        found[f"scale_{one}"] = minimize_scalar(lost, bounds=(0.1, 30), options={"xatol": 1e-9}).x
-    return {**found, "raw": found[f"scale_{n1}"]}
-
-
 def planted(rng: np.random.Generator, *sizes: int) -> np.ndarray:
     """Even clouds of so many rows around far points, all in one cone, in random order."""
     labels = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
@@ -199,14 +176,6 @@ def adjusted(x: np.ndarray) -> Statistics:
     within = [one for c in range(3) for one in naive.cosines(x[labels == c] - x[labels == c].mean(0))]
     single = naive.mean_cosine(x - x.mean(0))
     return {"raw": np.mean(within), "single": single, "clusters": 3, "silhouette": silhouette(x, labels)}
-
-
-def star(x: np.ndarray, batch: int = 20, zeta: float = 0.3) -> Statistics:
-    """Rudman & Eickhoff 2024, Algorithm 1, step by step."""
-    few, more = x[:batch], x[batch:]
-    shrunk = np.linalg.eigvalsh((1 - zeta) * np.cov(few.T) + zeta * np.cov(more.T))
-    raw = naive.isoscore_of_variances(shrunk)
-    return {"raw": raw, "isoscore": naive.isoscore(few), "all_of": naive.isoscore(x), "n": batch}
 
 
 def inside(dim: int, ambient: int) -> np.ndarray:
@@ -260,27 +229,11 @@ SAMPLES = (
         },
     ),
     Case(
-        metric="gride", options={"n1": 4, "redraws": 2}, values=first_sample(gride, redraws=2), within=1e-5,
-        edges={
-            **NO_DIMENSION, "no ratio": (np.eye(40), NAN), "few rows": (ROWS[:8], {"raw": NAN, "radius": NAN}),
-            "just enough": (ROWS[:17], {**gride(ROWS[:17].astype(np.float64)), "scale_16": NAN}),
-            "equal rows": (np.concatenate([ROWS[:100], ROWS[:30]]), {**gride(ROWS[:100]), "duplicates": 30}),
-            # What is short of 5 and 10 are the edges, where neighbours lie on one side.
-            **{f"{draw} in {d}": (getattr(np.random.default_rng(d), draw)(size=(2000, d)) @ turn(30, d).T,
-                                  {f"scale_{n1}": pytest.approx(d, rel=off) for n1 in (1, 4, 16)})
-               for d, off in ((2, 0.08), (5, 0.15), (10, 0.25)) for draw in ("uniform", "normal")},
-            "a high dimension": (normal(1000, 50), {"scale_16": pytest.approx(23, abs=1)}),
-        },
-    ),
-    Case(
         metric="cluster_adjusted_similarity", values=first_sample(adjusted),
         draw=lambda rng: groups_of("sample", [planted(rng, 8, 12, 20)]), within=1e-6,
         edges={**UNDEFINED, "one cloud": (normal(400, 20) + 5, {
             "clusters": 1, "silhouette": NAN, **dict.fromkeys(("raw", "single"), pytest.approx(-1 / 399, abs=1e-3))})},
         also=frozenset({"permutation"}),
-    ),
-    Case(
-        metric="isoscore_star", options={"batch": 20, "zeta": 0.3}, values=first_sample(star), edges=UNDEFINED,
     ),
 )  # fmt: skip
 
@@ -319,19 +272,6 @@ def curvature(x: np.ndarray, *, released: bool = False) -> float:
     return float(np.mean([np.arccos(min(1.0, abs(c))) if released else np.arccos(c) for c in cosines]))
 
 
-def symmetry(groups: Sequence[Group]) -> Statistics:
-    """Each word's mean, as often as it occurs and once."""
-    x, found = np.array([group.x.mean(0) for group in groups]), {}
-    for names, counts in ((("raw", "first"), [len(g.x) for g in groups]), (("uniform", "uniform_first"), [1] * len(x))):
-        p = np.array(counts) / sum(counts)
-        mean = p @ x
-        eigen = np.linalg.eigvalsh(sum(w * np.outer(r - mean, r - mean) for w, r in zip(p, x, strict=True)))
-        share = eigen[eigen > 1e-12] / eigen.sum()
-        second = -(share * np.log(share)).sum() / np.log(x.shape[1])
-        found |= dict(zip(names, (second, 1 - np.linalg.norm(mean) / (p @ np.linalg.norm(x, axis=1))), strict=True))
-    return {**found, "n": len(x)}
-
-
 STRAIGHT = (np.outer([1.0, 2.0, 3.0, 4.0], normal(8)), np.arange(5.0)[:, None] * normal(4))
 WALK = normal(400, 500)  # independent steps
 GROUPS = (
@@ -358,11 +298,6 @@ GROUPS = (
         baseline=lambda x: curvature(x, released=True),
         edges={"independent": (WALK, pytest.approx(np.pi / 3, abs=0.01))},
     ),
-    Case(
-        metric="symmetry", values=symmetry, within=1e-6,
-        edges={"zeros": (groups_of("word", [np.zeros((20, 4))] * 2), NAN)},
-        draw=lambda rng: groups_of("word", [rows(rng, n) for n in range(2, 30, 2)]),
-    ),
 )  # fmt: skip
 
 
@@ -379,24 +314,3 @@ def test_sums_of_one_pass_are_kept_for_the_next_run(tmp_path: Path) -> None:
     )
     assert (first.info.encoded, again.info.encoded) == (3, 0)
     np.testing.assert_array_equal(first.frame.value, again.frame.value)
-
-
-def test_symmetry_weighs_words_by_frequency_and_names_both_choices() -> None:
-    """Frequent words about the origin, rare ones far off: skewed where each counts once, all but even by frequency."""
-    x = np.vstack([normal(50, 6), normal(50, 6, seed=1) * [1, 1, 1, 1, 1, 12] + 20])
-    counts = np.repeat([400, 1], 50)
-    metric = Symmetry()
-    for word, (row, n) in enumerate(zip(x, counts.tolist(), strict=True)):
-        metric.update(Group(word, np.repeat(row[None], n, axis=0)))
-    values = metric.compute()
-    assert values["raw"] > values["uniform"] + 0.1
-    assert values["first"] > values["uniform_first"] + 0.3
-    tokens = [str(i) for i in range(101)]
-    table = EmbeddingTable("in", tokens, np.vstack([x, [900.0] * 6]).astype(np.float32), np.append(counts, 7), (100,))
-    of_table = Symmetry()
-    of_table.update(Group("in", table.vectors, table=table))
-    assert of_table.compute() == pytest.approx(values, rel=1e-5)
-    unknown = Symmetry()
-    unknown.update(Group("in", table.vectors, table=EmbeddingTable("in", tokens, table.vectors, None)))
-    assert np.isnan(unknown.compute()["raw"])
-    assert np.isfinite(unknown.compute()["uniform"])

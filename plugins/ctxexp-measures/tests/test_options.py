@@ -12,8 +12,6 @@ from tests.composed import composed
     ("option", "value", "said"),
     [
         ("metric.intrinsic_dimension.k", "1", "expected at least 2"),
-        ("metric.gride.n1", "3", "no such choice"),
-        ("metric.isoscore_star.zeta", "1.1", "expected at most 1"),
         ("metric.curvature.definition", "both", "no such choice"),
         ("metric.probe.classifier", "svm", "no such choice"),
         ("metric.self_similarity_by_class.by", "[poz]", "expected list.pos . frequency . pieces."),

@@ -1,4 +1,4 @@
-"""Metrics of the baseline's random samples of occurrences: partition function, rogue dimensions, IsoScore*."""
+"""Metrics of the baseline's random samples of occurrences: partition function, rogue dimensions."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from abc import abstractmethod
 from typing import Annotated, ClassVar
 
 import numpy as np
-from annotated_types import Ge, Le
+from annotated_types import Ge
 
 import ctxexp
 from ctxexp import Group, Reading
-from ctxexp.maths import isoscore
 
 Redraws = Annotated[int, Ge(0)]
 
@@ -146,52 +145,3 @@ def contributions(x: np.ndarray) -> np.ndarray | None:
         return None
     n = len(u)
     return (u.sum(axis=0) ** 2 - (u**2).sum(axis=0)) / (n * (n - 1))
-
-
-def isoscore_star(x: np.ndarray, target: np.ndarray | None, zeta: float) -> float:
-    """IsoScore* of rows (n, d), in [0, 1]: IsoScore of (1 - zeta) cov(x) + zeta target (Rudman & Eickhoff 2024).
-
-    `target` (d, d) is the covariance of a larger cloud (None: the identity, as the release has it without one); zeta 0
-    is IsoScore. With fewer rows than dimensions IsoScore falls however even the space is.
-    """
-    rows = x.astype(np.float64)
-    rows = rows - rows.mean(axis=0)
-    own = rows.T @ rows / max(1, len(rows) - 1)
-    prior = np.eye(rows.shape[1]) if target is None else target
-    shrunk = (1 - zeta) * own + zeta * prior
-    return isoscore(shrunk) if shrunk.any() else float("nan")
-
-
-class IsoScoreStar(SampleMetric):
-    """IsoScore* of `batch` random occurrences, in [0, 1] (Rudman & Eickhoff 2024).
-
-    Their covariance is shrunk by `zeta` towards that of the baseline's other random occurrences. `isoscore` is the same
-    batch without, `all_of` IsoScore of the whole sample.
-    """
-
-    name: ClassVar[str] = "isoscore_star"
-    title = "IsoScore*"
-    reading = Reading(unit="isoscore", subject="word vectors", lower="less isotropic", higher="more isotropic")
-    statistics: ClassVar[tuple[str, ...]] = ("raw", "isoscore", "all_of")
-    invariances = frozenset({"rotation", "scale", "shift"})
-
-    def __init__(
-        self, *, batch: Annotated[int, Ge(2)] = 256, zeta: Annotated[float, Ge(0), Le(1)] = 0.2, redraws: Redraws = 0
-    ) -> None:
-        super().__init__(redraws=redraws)
-        self.batch, self.zeta = batch, zeta
-        self.definition = f"IsoScore* of {batch} random occurrences, zeta {zeta:g} (Rudman & Eickhoff 2024)"
-
-    def values(self, x: np.ndarray) -> dict[str, float]:
-        """raw, isoscore, all_of; NaN where the sample has no two rows beside the batch."""
-        few, more = x[: self.batch], x[self.batch :]
-        if len(more) < 2:
-            return {}
-        centred = more - more.mean(axis=0)
-        target = centred.T @ centred / (len(more) - 1)
-        return {
-            "raw": isoscore_star(few, target, self.zeta),
-            "isoscore": isoscore_star(few, None, 0.0),
-            "all_of": isoscore_star(x, None, 0.0),
-            "n": float(len(few)),
-        }
