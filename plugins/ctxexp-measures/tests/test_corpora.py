@@ -8,14 +8,11 @@ import zipfile
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
 import pytest
-from ctxexp_measures.senses.corpora.dwug import dwug
 from ctxexp_measures.senses.corpora.public import PublicArchive, digest_of, evenly_spaced
 from ctxexp_measures.senses.corpora.semcor import semcor
-from ctxexp_measures.senses.corpora.usages import PERIOD, USAGE, WORD
+from ctxexp_measures.senses.corpora.usages import USAGE, WORD
 from ctxexp_measures.senses.corpora.wic import wic
-from ctxexp_measures.senses.usages.change import divergence
 
 from ctxexp.command import Experiment, configured
 from ctxexp.errors import DataError
@@ -111,73 +108,6 @@ def test_what_is_no_wic_is_said(pairs: Path) -> None:
         wic(path=str(pairs))
 
 
-HEAD = "lemma\tpos\tdate\tgrouping\tidentifier\tcontext\tindexes_target_token\tindexes_target_sentence\n"
-USES = (
-    'egg\tNN\t1930\told\to1\tDa kom hun. Et "egg-hvite brast.\t16:19\t12:32\n'
-    "egg\tNN\t1990\tnew\tn1\tKnivens egg er hvass.\t8:11\t0:21\n"
-    "egg\tNN\t1991\tnew\tn2\tKnivens egg er hvass.\t8:11\t0:21\n"
-    "egg\tNN\t1992\tnew\tn3\tTo egg.\t3:6\t0:7\n"
-)
-
-
-@pytest.fixture
-def graphs(tmp_path: Path) -> Path:
-    for name, text in (
-        ("data/egg/uses.tsv", HEAD + USES),
-        ("clusters/opt/egg.tsv", "identifier\tcluster\no1\t0\nn1\t1\nn2\t1\nn3\t-1\n"),
-        ("stats/opt/stats_groupings.tsv", "lemma\tgrouping\tchange_graded\negg\told_new\t0.75\n"),
-    ):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    return tmp_path
-
-
-def test_graphs_have_usages_periods_clusters_and_change(graphs: Path) -> None:
-    corpus = dwug(path=str(graphs))
-    assert [s.text for s in corpus.sentences] == ['Et "egg-hvite brast.', "Knivens egg er hvass.", "To egg."]
-    assert corpus.sentences[0].words == ("Et", '"', "egg", "-", "hvite", "brast", ".")  # the usage is a word by itself
-    assert corpus.tags[USAGE][0] == ("", "", "o1", "", "", "", "")
-    assert [[label for label in labels if label] for labels in corpus.tags[PERIOD]] == [["old"], ["new"], ["new"]]
-    assert [(s.sentence, s.position, s.label) for s in corpus.senses] == [(0, 2, "egg.0"), (1, 1, "egg.1")]
-    assert corpus.change == {"egg": 0.75}
-    assert dwug(path=str(graphs), context="whole").sentences[0].text.startswith("Da kom hun.")
-    (graphs / "stats" / "opt" / "stats_groupings.tsv").unlink()
-    assert dwug(path=str(graphs)).change == {}
-
-
-def test_graphs_are_found_under_either_spelling(graphs: Path) -> None:
-    """DWUG names its files .csv, NorDiaChange .tsv; the change was lost of one."""
-    expected = dwug(path=str(graphs))
-    for file in graphs.rglob("*.tsv"):
-        file.rename(file.with_suffix(".csv"))
-    assert dwug(path=str(graphs)) == expected
-    assert expected.change == {"egg": 0.75}
-
-
-def test_what_is_no_graph_is_said(graphs: Path) -> None:
-    uses = graphs / "data" / "egg" / "uses.tsv"
-
-    def refused(message: str) -> None:
-        with pytest.raises(DataError, match=message):
-            dwug(path=str(graphs))
-
-    uses.write_text(HEAD + USES.replace("3:6", "3-6"), encoding="utf-8")
-    refused(r"uses\.tsv, line 5: expected characters of the context, as in 12:17, got '3-6'")
-    uses.write_text(HEAD + USES.replace("new", "old"), encoding="utf-8")
-    refused("usages of the periods old; expected two")
-    uses.write_text(HEAD + "egg\tNN\n", encoding="utf-8")
-    refused(r"uses\.tsv, line 2: 2 cells, the header has 8")
-    uses.write_text(HEAD.replace("grouping\t", "") + USES, encoding="utf-8")
-    refused(r"uses\.tsv: no column 'grouping'; it has 'lemma'")
-    uses.write_text(HEAD + USES.replace("To egg", "İo egg"), encoding="utf-8")
-    with pytest.raises(DataError, match=r"lower-casing changes the text's length; use words.lower=false"):
-        dwug(path=str(graphs), lower=True)
-    (graphs / "clusters" / "opt" / "egg.tsv").unlink()
-    refused(r"no such file: .*egg\.csv or \.tsv; expected a folder in the DWUG format")
-    uses.unlink()
-    refused(r"no data/<word>/uses.csv or .tsv in")
-
-
 @pytest.mark.parametrize("kind", ["zip", "tar.gz"])
 def test_a_download_is_whole_or_not_there(kind: str, tmp_path: Path) -> None:
     """From an archive of the publisher's shape, on disk in place of the network."""
@@ -223,11 +153,10 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     packed, folder = root / "data" / "senses", tmp_path_factory.mktemp("senses")
     if not packed.is_dir():
         pytest.skip(f"no {packed}")
-    for name in ("wic", "nor_dia_change"):
-        with tarfile.open(packed / f"{name}.tar.xz") as archive:
-            # The filter came with 3.11.4; Debian 12 has 3.11.2.
-            archive.extraction_filter = getattr(tarfile, "data_filter", None) or (lambda member, _: member)
-            archive.extractall(folder)
+    with tarfile.open(packed / "wic.tar.xz") as archive:
+        # The filter came with 3.11.4; Debian 12 has 3.11.2.
+        archive.extraction_filter = getattr(tarfile, "data_filter", None) or (lambda member, _: member)
+        archive.extractall(folder)
     return folder
 
 
@@ -245,21 +174,3 @@ def test_the_published_wic_is_whole(published: Path) -> None:
     found = Counter((pair.subset, pair.gold) for pair in corpus.compared)
     half = {"train": 2714, "dev": 319, "test": 700}
     assert found == {(part, gold): n for part, n in half.items() for gold in (0.0, 1.0)}
-
-
-@pytest.mark.parametrize("subset", ["subset1", "subset2"])
-def test_graded_change_is_what_the_clusters_say(published: Path, subset: str) -> None:
-    """The published scores are the Jensen-Shannon distance of the clusters' shares in the two periods; duplicates of a
-    usage, which count once here, were in some of them."""
-    corpus = dwug(path=str(published), subset=subset)
-    assert len(corpus.change) == 40
-    counts: dict[str, dict[str, Counter[str]]] = {}
-    for sense in corpus.senses:
-        word, period = (corpus.tags[kind][sense.sentence][sense.position] for kind in (WORD, PERIOD))
-        counts.setdefault(word, {}).setdefault(period, Counter())[sense.label] += 1
-    same = 0
-    for word, periods in counts.items():
-        labels = sorted(set().union(*periods.values()))
-        shares = [np.array([of[label] for label in labels]) / of.total() for of in periods.values()]
-        same += abs(float(np.sqrt(divergence(*shares))) - corpus.change[word]) < 1e-9
-    assert same >= 36

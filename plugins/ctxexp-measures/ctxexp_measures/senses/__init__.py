@@ -8,7 +8,6 @@ from ctxexp import Register
 
 @ctxexp.hookimpl
 def register_datasets(register: Register) -> None:
-    register("dwug", "ctxexp_measures.senses.corpora.dwug:dwug")
     register("semcor", "ctxexp_measures.senses.corpora.semcor:semcor")
     register("tagged", "ctxexp_measures.senses.corpora.tagged:tagged")
     register("wic", "ctxexp_measures.senses.corpora.wic:wic")
@@ -18,11 +17,10 @@ def register_datasets(register: Register) -> None:
 def register_metrics(register: Register) -> None:
     register("probe", "ctxexp_measures.senses.probe.metric:Probe")
     register("self_similarity_by_class", "ctxexp_measures.senses.by_class.metric:SelfSimilarityByClass")
-    register("semantic_change", "ctxexp_measures.senses.usages.change:SemanticChange")
     register("sense_separation_by_class", "ctxexp_measures.senses.by_class.metric:SenseSeparationByClass")
     register("variance_components", "ctxexp_measures.senses.components.metric:VarianceComponents")
     register("variance_components_by_class", "ctxexp_measures.senses.by_class.metric:VarianceComponentsByClass")
-    register("wic", "ctxexp_measures.senses.usages.wic:Wic")
+    register("wic", "ctxexp_measures.senses.wic:Wic")
 
 
 @ctxexp.hookimpl

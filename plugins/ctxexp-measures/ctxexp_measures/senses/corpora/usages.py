@@ -1,16 +1,14 @@
-"""Usages of words: a corpus with annotated occurrences, and annotated pairs and groups of these."""
+"""Usages of words: a corpus with annotated occurrences, and annotated pairs of these."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ctxexp import Corpus, Sentence
-from ctxexp.errors import DataError
 
-USAGE, WORD, PERIOD = "usage", "lemma", "period"
-"""Kinds of tags: a usage's name, its word, and its period."""
+USAGE, WORD = "usage", "lemma"
+"""Kinds of tags: a usage's name, and its word."""
 
 
 @dataclass(frozen=True)
@@ -25,10 +23,9 @@ class Compared:
 
 @dataclass(frozen=True)
 class Usages(Corpus):
-    """A corpus with tagged usages, pairs of them, and how much each word is said to have changed, in [0, 1]."""
+    """A corpus with tagged usages, and pairs of them."""
 
     compared: tuple[Compared, ...] = ()
-    change: Mapping[str, float] = field(default_factory=dict)
 
 
 class TaggedText:
@@ -53,10 +50,3 @@ class TaggedText:
             kind: tuple(tuple(marks.get((i, k), "") for k in range(len(s))) for s, i in self._number.items())
             for kind, marks in self.marks.items()
         }
-
-
-def usages_in(corpus: Corpus, what: str, dataset: str) -> Usages:
-    """The corpus, as one of usages; raises DataError, which names its user (`what`) and a data set with usages."""
-    if not isinstance(corpus, Usages) or USAGE not in corpus.tags:
-        raise DataError(f"{what}, but corpus {corpus.name!r} has none; choose a data set that does, as {dataset}")
-    return corpus

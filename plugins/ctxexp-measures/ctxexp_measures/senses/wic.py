@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import numpy as np
 
-from ctxexp import Corpus, Estimate, Reading
+from ctxexp import Corpus, Estimate, Reading, Text
 from ctxexp.errors import DataError
 from ctxexp.maths import resamples
-from ctxexp_measures.senses.corpora.usages import USAGE, Compared
-from ctxexp_measures.senses.usages.metric import UsageMetric, normalized
+from ctxexp_measures.senses.attributes import TextMetric, tags_of_rows
+from ctxexp_measures.senses.corpora.usages import USAGE, Compared, Usages
 
 TRAIN = "train"
+NEEDS = "metric wic compares usages in pairs that share a sense or don't"
 
 
-class Wic(UsageMetric):
+class Wic(TextMetric):
     """Accuracy of a threshold on the cosine of two usages, fitted on the training pairs, in [0, 1]; chance is 0.5.
 
     A pair is said to have one sense if its cosine is at the threshold or above: that with the most right answers among
@@ -26,8 +26,7 @@ class Wic(UsageMetric):
     the threshold as it is. `threshold` is that of the cosine.
     """
 
-    needs: ClassVar[str] = "metric wic compares usages in pairs that share a sense or don't"
-    dataset: ClassVar[str] = "dataset=wic"
+    over = "occurrence"
     title = "Word in Context"
     reading = Reading(
         unit="accuracy",
@@ -39,13 +38,37 @@ class Wic(UsageMetric):
     definition = "accuracy of a threshold on the cosine of two usages, fitted on train"
     invariances = frozenset({"rotation", "scale", "row_scale"})
 
+    def __init__(self) -> None:
+        self.corpus: Usages | None = None
+        self.names: list[str] = []  # of the usages, in x's order
+        self.x = np.empty((0, 0), np.float32)  # (usages, d); NaN where the tokenizer or a control leaves a usage out
+        self._at = np.empty(0, np.int64)
+
     def require(self, corpus: Corpus) -> None:
-        super().require(corpus)
-        there = {pair.subset for pair in getattr(corpus, "compared", ())}
-        if TRAIN not in there or len(there) < 2:
+        if not isinstance(corpus, Usages) or USAGE not in corpus.tags:
             raise DataError(
-                f"{self.needs}: corpus {corpus.name!r} has none to train on and to test; use {self.dataset}"
+                f"{NEEDS}, but corpus {corpus.name!r} has none; choose a data set that does, as dataset=wic"
             )
+        there = {pair.subset for pair in corpus.compared}
+        if TRAIN not in there or len(there) < 2:
+            raise DataError(f"{NEEDS}: corpus {corpus.name!r} has none to train on and to test; use dataset=wic")
+
+    def bind_text(self, text: Text) -> None:
+        super().bind_text(text)
+        assert isinstance(text.corpus, Usages)  # `require` has seen it
+        self.corpus = text.corpus
+        rows = np.unique(text.occurrences.by_sentence.rows)
+        labels = tags_of_rows(text, USAGE, rows)
+        self.names = [label for label in labels if label]
+        self._at = np.full(len(text.occurrences.forms), -1, np.int64)
+        self._at[rows[[bool(label) for label in labels]]] = np.arange(len(self.names))
+
+    def take(self, text: Text, rows: np.ndarray, x: np.ndarray) -> None:
+        x = x.reshape(rows.size, -1)
+        if not self.x.shape[1]:
+            self.x = np.full((len(self.names), x.shape[1]), np.nan, np.float32)
+        at = self._at[rows.ravel()]
+        self.x[at[at >= 0]] = x[at >= 0]
 
     def compute(self) -> dict[str, float | Estimate]:
         if self.corpus is None:
@@ -53,7 +76,9 @@ class Wic(UsageMetric):
         pairs, ends, places = self._pairs()
         gold = np.array([pair.gold > 0.5 for pair in pairs], bool)
         subset = np.array([pair.subset for pair in pairs])
-        u = normalized(self.x)
+        wide = self.x.astype(np.float64)
+        with np.errstate(invalid="ignore", divide="ignore"):  # NaN for a usage without a direction
+            u = wide / np.sqrt(np.vecdot(wide, wide))[:, None]
         words = [self.corpus.sentences[s].words[p].casefold() for s, p in places]
         scores = {
             "accuracy": np.vecdot(u[ends[:, 0]], u[ends[:, 1]]) if len(ends) else np.empty(0),

@@ -1,1 +1,0 @@
-"""Metrics of usages: pairs of them in one sense or two, and periods of them."""
