@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import pytest
 
-from ctxexp.command import Verb, registry
+from ctxexp.command import registry
+from ctxexp.command.cli import Verb
 from tests.composed import check_command, planned
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -8,7 +8,6 @@ from ctxexp.lazy import lazy_names
 
 if TYPE_CHECKING:
     from ctxexp.command.api import configured
-    from ctxexp.command.cli import Verb
     from ctxexp.command.experiment import Experiment
     from ctxexp.command.overrides import typed_model
     from ctxexp.plugins.registry import registry
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Experiment",
     "Progress",
-    "Verb",
     "configured",
     "registry",
     "show",

@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ctxexp.command import Verb, registry
+from ctxexp.command import registry
+from ctxexp.command.cli import Verb
 from ctxexp.errors import ConfigError
 from ctxexp.report import Document, Table, terminal
 

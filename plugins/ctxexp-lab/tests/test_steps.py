@@ -24,7 +24,7 @@ from ctxexp_lab.steps.first_word_length import FirstWordLength
 from ctxexp_lab.training.train import train
 
 from ctxexp import CtxexpError
-from ctxexp.command import Verb
+from ctxexp.command.cli import Verb
 from ctxexp.errors import DataError
 from ctxexp.report import LabelledResults, Training
 from ctxexp.testing import check
