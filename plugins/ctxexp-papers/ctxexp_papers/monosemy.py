@@ -16,7 +16,6 @@ from ctxexp.errors import DataError, MetricError
 from ctxexp.maths import mean_cosine
 from ctxexp_papers.claims.statistics import Interval, matched_difference, mean_of, partial_ranks, within_strata
 
-BALANCED = 10  # occurrences, as in Garí Soler & Apidianaki (2021)
 DRAWN, WINDOW = 5, 5  # contexts whose variety is taken; neighbours on either side
 COUNTS = ("occurrences", "senses", "contexts", "variety")
 
@@ -35,8 +34,7 @@ class SelfSimilarityBySenses(Metric):
     and with the variety of contexts, each given the other and the frequency. Variety is the expected number of
     different words within five places of the word in five of its contexts. Intervals are over words, which are taken
     for independent. Senses that the text happens to show are fewer than a dictionary's, so that their correlation is
-    on the small side. The table has a row a word and layer; its column `balanced` is the mean cosine of ten
-    occurrences of which each sense has as many, as expected.
+    on the small side. The table has a row a word and layer.
 
     Garí Soler and Apidianaki 2021 (Let's Play Mono-Poly, arXiv 2104.14694) compare the same groups, of WordNet's senses
     and ten sentences each; Ethayarajh 2019 says that variety, not polysemy, drives a word's variation.
@@ -90,12 +88,11 @@ class SelfSimilarityBySenses(Metric):
         values = {
             "all": float(mean_cosine(group.x)),
             "one_sense": one_sense,
-            "balanced": balanced(group.x, group.labels),
         }
         self._rows.append(row | described | values)
 
     def compute(self) -> dict[str, float | Estimate]:
-        table = pd.DataFrame(self._rows, columns=["word", *COUNTS, "all", "one_sense", "balanced"])
+        table = pd.DataFrame(self._rows, columns=["word", *COUNTS, "all", "one_sense"])
         table = table[np.isfinite(table["all"])].assign(is_one=lambda words: words["senses"] == 1)
         one_sense = table.assign(all=table["all"].where(table["is_one"], table["one_sense"])).dropna(subset=["all"])
         groups = {
@@ -131,33 +128,6 @@ class SelfSimilarityBySenses(Metric):
     def outputs(self) -> dict[str, list[dict[str, object]]]:
         """The table: a row a word."""
         return {"table": self._rows}
-
-
-def balanced(x: np.ndarray, labels: Sequence[str], drawn: int = BALANCED) -> float:
-    """The expected mean cosine over all pairs of so many occurrences, of which each sense has as many.
-
-    Args:
-        x: (n, d) vectors of a word's occurrences.
-        labels: their senses; of one with a single occurrence nothing is known, and it is left out.
-        drawn: how many.
-
-    Returns:
-        In [-1, 1]; NaN of a word of several senses of which fewer than two stand twice.
-    """
-    counts = Counter(labels)
-    if len(counts) == 1:
-        return float(mean_cosine(x))
-    kept = [label for label, count in counts.items() if count > 1]
-    k = len(kept)
-    if k < 2:
-        return float("nan")
-    u = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), np.finfo(np.float32).tiny)
-    of_sense = [u[[label == one for one in labels]] for label in kept]
-    means = np.array([rows.mean(axis=0, dtype=np.float64) for rows in of_sense])
-    within = float(np.mean([mean_cosine(rows) for rows in of_sense]))
-    across = float(((means.sum(axis=0) ** 2).sum() - (means**2).sum()) / (k * (k - 1)))
-    share = max(drawn / k - 1, 0.0) / (drawn - 1)  # of pairs of one sense
-    return share * within + (1 - share) * across
 
 
 def _estimate(interval: Callable[..., Interval], *columns: pd.Series[Any]) -> Estimate:

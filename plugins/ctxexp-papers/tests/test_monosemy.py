@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ctxexp_papers.claims.statistics import matched_difference, partial_ranks
-from ctxexp_papers.monosemy import SelfSimilarityBySenses, balanced, count_senses, describe_words, rarefied
+from ctxexp_papers.monosemy import SelfSimilarityBySenses, count_senses, describe_words, rarefied
 
 import ctxexp
 from ctxexp import Corpus, EncodedSentence, Encoder, Results, Sense, Sentence
@@ -89,18 +89,6 @@ def test_the_table_has_each_words_own_numbers(results: Results) -> None:
     assert row["all"] == pytest.approx(float(mean_cosine(np.array(vectors))), abs=1e-6)
     assert (row["senses"], row["contexts"], row["occurrences"]) == (2, len(vectors), len(vectors))
     assert count_senses(text) == {f"{'pm'[i % 2]}{i}": 2 - i % 2 for i in range(WORDS)}
-
-
-def test_a_balanced_value_is_that_of_as_many_occurrences_of_each_sense() -> None:
-    rng = np.random.default_rng(1)
-    x = rng.normal(size=(10, 8)) + 1.0
-    labels = ["a", "b"] * 5
-    assert balanced(x, labels) == pytest.approx(float(mean_cosine(x)))  # five of each: the ten themselves
-    more, of_more = np.concatenate([x, x[::2], x[::2]]), [*labels, *["a"] * 10]  # a's own mean cosine rises alone
-    own = float(mean_cosine(more[[label == "a" for label in of_more]])) - float(mean_cosine(x[::2]))
-    assert balanced(more, of_more) == pytest.approx(float(mean_cosine(x)) + 4 / 9 * own / 2)
-    assert balanced(x, ["a"] * 10) == pytest.approx(float(mean_cosine(x)))
-    assert np.isnan(balanced(x, ["a"] * 9 + ["b"]))  # nothing is known of a sense that stands once
 
 
 def test_labels_that_mean_nothing_give_nothing(tmp_path: Path) -> None:
