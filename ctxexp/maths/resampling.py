@@ -80,7 +80,6 @@ class Stream(IntEnum):
     SHUFFLE = 7  # words in random places
     LABELS = 9  # permuted sense labels, a word each
     CLAIMS = 11  # curves as they might have come out, redrawn within their intervals where a run kept no replicates
-    INSTANCES = 12  # drawn instances that a claim on a measure or a theorem is tried on
     PARTS = 13  # the halves of a text
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from ctxexp_measures.senses.attributes import Labels, RowAttributes
 from ctxexp_measures.senses.components import design as designs
@@ -335,5 +336,7 @@ def test_each_layer_has_the_floor_of_its_own_twin_and_impossible_variance_is_fla
     assert "floors aren't known" in " ".join(text.get_text() for text in plain.texts)
     assert "scaled to end" not in " ".join(text.get_text() for text in plain.texts)
     tables = pytest.importorskip("docs.numbers.tables", reason="needs the checkout")
-    row = tables.what_is_context(frame(runs).assign(corpus="made"))
-    assert "| 2.0% [1.6, 2.4] | 20.0% [19.6, 20.4] (layer 1) | 8.5% | 20.0% [19.6, 20.4] | 8.5% |" in row
+    planted = frame(runs).assign(words="all", sense=[0.1, 0.2], sense_low=[0.09, 0.19], sense_high=[0.11, 0.21])
+    shown = tables.what_is_context(pd.concat([planted, planted.assign(words="ambiguous")]))
+    context = "2.0% [1.6, 2.4] | 20.0% [19.6, 20.4] (layer 1) | 20.0% [19.6, 20.4]"
+    assert f"| {context} | 8.5% | 20.0% [19.0, 21.0] (layer 1) |" in shown
