@@ -92,12 +92,13 @@ def test_what_computes_something_else_has_another_name(change: str, tokenizer: A
         _ = encoder.name
 
 
-def test_what_changes_nothing_leaves_the_name(tokenizer: Any) -> None:
+def test_what_changes_nothing_leaves_the_name(tokenizer: Any, tmp_path: Path) -> None:
     model = llama()
     encoder = ctxexp.from_transformers(model, tokenizer)
     name = encoder.name
     model.train()
     model(input_ids=torch.tensor([[3, 4]]), output_hidden_states=True)  # transformers leaves its hooks
+    model.save_pretrained(tmp_path)  # which writes to its config
     assert encoder.name == name == ctxexp.from_transformers(model, tokenizer).name
     assert pickle.loads(pickle.dumps(ctxexp.from_transformers(llama(), tokenizer))).name == name
 

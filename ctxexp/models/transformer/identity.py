@@ -6,6 +6,7 @@ anything elsewhere, so it is named.
 from __future__ import annotations
 
 import hashlib
+import json
 import operator
 import sys
 from collections.abc import Mapping, Sequence
@@ -29,6 +30,7 @@ LIBRARIES = sys.stdlib_module_names | {
     "bitsandbytes",
     "torchao",
 }
+SAVED = ("architectures", "dtype", "transformers_version", "_name_or_path")  # of a config, written when it is saved
 LENGTHS = [31, 17, 11, 5]  # pieces of the probe's rows: 64 in all
 TOLERANCE, MIXED_TOLERANCE = 1e-3, 0.05  # of a layer's mean size; where a library wraps `forward` in half precision
 States = list[torch.Tensor | None]  # hidden states of each row, by layer, and the last one where it is given
@@ -155,7 +157,8 @@ class Identity:
 
     def _compute(self) -> tuple[str, States]:
         with evaluation(self.model):
-            config = self.model.config.to_json_string()
+            config = json.loads(self.model.config.to_json_string())
+        config = {key: value for key, value in config.items() if key not in SAVED}
         states = probe(self.model, self.rows)
         parts = [state_hash(self.model.state_dict()), state_hash(dict(self.model.named_buffers())), config,
                  self.model.config._attn_implementation,

@@ -57,7 +57,7 @@ def planted(
     draws = Resamples.of_clusters(document if unit == "document" else np.arange(n), 500, np.random.default_rng(0))
     curves: list[dict[str, np.ndarray]] = [{}, {}]
     replicates: list[dict[str, np.ndarray]] = [{}, {}]
-    for key in ("anisotropy/mean_cosine", "self_similarity/share_of_room"):
+    for key in CURVES:
         scores = 0.4 + 0.1 * rng.normal(size=(LAYERS, n))
         effect = rng.normal(size=(LAYERS, documents))[:, document] + 0.5 * rng.normal(size=(LAYERS, n))
         effect = spread * effect
