@@ -153,9 +153,7 @@ def test_a_published_model_is_swept_and_uninstalls(place: Place, tmp_path: Path)
     jobs = {r.info.run_name.partition(" (text.txt")[0]: r for r in runs if r.data.tags["ctxexp.kind"] == "job"}
     assert set(jobs) == {"bert", "minilm"}
     for name, run_of in jobs.items():
-        names = [
-            key for key in run_of.data.metrics if re.fullmatch(r"self_similarity.*/raw|isoscore/raw", key)
-        ]
+        names = [key for key in run_of.data.metrics if re.fullmatch(r"self_similarity.*/raw|isoscore/raw", key)]
         assert len(names) == 2
         for metric in names:
             history = client.get_metric_history(run_of.info.run_id, metric)
