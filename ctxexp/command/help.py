@@ -29,6 +29,7 @@ TOOLS = ("ctxexp", "compare")  # plugins whose other verbs are tools
 MEASURES = (
     "contextuality",
     "self_similarity",
+    "intra_sentence_similarity",
     "max_explainable_variance",
     "anisotropy",
     "sts",
