@@ -117,7 +117,7 @@ def open_table(
     kind = kind or suffix_of(source)
     with _errors(source):
         if kind in (".csv", ".tsv"):
-            return _delimited(source, quotes, "," if kind == ".csv" else "\t", ragged)
+            return _delimited_table(source, quotes, "," if kind == ".csv" else "\t", ragged)
         if kind in (".parquet", ".arrow", ".feather"):
             with open_bytes(source) as stream:
                 return Table(source, _columnar(stream, kind)[0], partial(_columnar_rows, source, kind))
@@ -196,7 +196,7 @@ def _plain(cells: Any) -> list[Any]:
     return list(convert() if convert else cells)
 
 
-def _delimited(path: Path, quotes: str | None, separator: str, ragged: bool) -> Table:
+def _delimited_table(path: Path, quotes: str | None, separator: str, ragged: bool) -> Table:
     header = next(_lines(path, quotes, separator), ("", []))[1]
 
     def rows(names: Sequence[str]) -> Iterator[Row]:

@@ -124,7 +124,7 @@ class TransformerEncoder(Encoder):
     def _describe(self, loaded: LoadedModel, weights: str, norm: str | None) -> dict[str, str | int | float | bool]:
         """The encoder's metadata in a run's results; `weights` is their hash, `norm` the final norm's module."""
         checkpoint, options = self.checkpoint, self.options
-        own = loaded.identity and (loaded.identity.own_code or ", ".join(self.pipeline.unlisted))
+        own = loaded.identity and (loaded.identity.own_code or ", ".join(self.pipeline.unknown_keys))
         return {
             "checkpoint": checkpoint.source,
             "revision": checkpoint.revision or "-",

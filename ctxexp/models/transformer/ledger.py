@@ -24,12 +24,12 @@ def is_listed(name: str, *lists: str) -> bool:
     return any(re.fullmatch(pattern, name) for one in lists for pattern in ledger()[one])
 
 
-def unlisted(content: Any, name_of_list: str, where: str = "") -> Iterator[str]:
+def unknown_keys(content: Any, name_of_list: str, where: str = "") -> Iterator[str]:
     """`key=value` of each key of a JSON document, at any depth, that isn't on the list and asks for something, which
     null, false and nought don't.
 
     Example:
-        >>> list(unlisted({"type": "x", "kwargs": {"a": 1, "b": 0}}, "modules"))
+        >>> list(unknown_keys({"type": "x", "kwargs": {"a": 1, "b": 0}}, "modules"))
         ['kwargs.a=1']
     """
     for part in content if isinstance(content, list) else [content]:
@@ -38,7 +38,7 @@ def unlisted(content: Any, name_of_list: str, where: str = "") -> Iterator[str]:
             if not value or is_listed(name, name_of_list):
                 continue
             if isinstance(value, dict):
-                yield from unlisted(value, name_of_list, f"{name}.")
+                yield from unknown_keys(value, name_of_list, f"{name}.")
             elif not is_listed(f"{name}={value}", name_of_list):
                 yield f"{name}={short(value)}"
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ctxexp.errors import ModelError, error_text
 from ctxexp.models.transformer.checkpoint import Checkpoint
-from ctxexp.models.transformer.ledger import ledger, unlisted
+from ctxexp.models.transformer.ledger import ledger, unknown_keys
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -28,7 +28,7 @@ class Pipeline:
 
     `modules` are their classes, the network's first. `pooling` is a pooling of ours, or LIBRARY. `longest` is the
     number of pieces that are read, `facts` are what decides its vectors, by name. `source` is its folder, or the model.
-    `unlisted` are settings that the ledger doesn't know, or parts that the library didn't write.
+    `unknown_keys` are settings that the ledger doesn't know, or parts that the library didn't write.
     """
 
     modules: tuple[str, ...] = ()
@@ -40,12 +40,12 @@ class Pipeline:
     truncate_dim: int | None = None
     facts: Mapping[str, str | int | bool] = field(default_factory=dict)
     source: Path | SentenceTransformer | None = None
-    unlisted: tuple[str, ...] = ()
+    unknown_keys: tuple[str, ...] = ()
 
     @property
     def needs_library(self) -> bool:
         """Whether it has modules beyond pooling and normalising, or settings of which nobody knows what they do."""
-        is_own = self.pooling in OWN and {*self.modules[2:]} <= {"Normalize"} and not self.unlisted
+        is_own = self.pooling in OWN and {*self.modules[2:]} <= {"Normalize"} and not self.unknown_keys
         return bool(self.modules) and not is_own
 
     @property
@@ -69,8 +69,8 @@ class Pipeline:
                 modules = [(_name(one["type"]), _json(root / one["path"] / "config.json")) for one in listing]
                 own = checkpoint.sentence_settings
                 others = [("modules", listing), ("config_sentence_transformers", settings), *modules]
-                keys = [key for name, one in others if name in ledger() for key in unlisted(one, name)]
-                keys += unlisted({**own, "do_lower_case": False}, "sentence_config")
+                keys = [key for name, one in others if name in ledger() for key in unknown_keys(one, name)]
+                keys += unknown_keys({**own, "do_lower_case": False}, "sentence_config")
                 return cls._of(modules, settings | own, root, keys)
             except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
                 raise ModelError(
@@ -102,7 +102,7 @@ class Pipeline:
         modules: Sequence[tuple[str, Mapping[str, Any]]],
         settings: Mapping[str, Any],
         source: Any,
-        unlisted: Sequence[str],
+        unknown_keys: Sequence[str],
     ) -> Pipeline:
         names, prompts = tuple(name for name, _ in modules), settings.get("prompts") or {}
         default, truncate = settings.get("default_prompt_name"), settings.get("truncate_dim")
@@ -128,7 +128,7 @@ class Pipeline:
         return cls(
             names, prompts.get(default) or "", modes[0] if len(modes) == 1 and modes[0] in OWN else LIBRARY,
             bool(facts["include_prompt"]), bool(facts["lower-cased"]), settings.get("max_seq_length"), truncate, facts,
-            source, tuple(filter(None, unlisted)),
+            source, tuple(filter(None, unknown_keys)),
         )  # fmt: skip
 
 

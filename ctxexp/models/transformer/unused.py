@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ctxexp.errors import ModelError, short
 from ctxexp.files.job_folder import read_json
 from ctxexp.models.transformer.checkpoint import ADAPTER, Checkpoint, weight_files
-from ctxexp.models.transformer.ledger import is_listed, ledger, unlisted
+from ctxexp.models.transformer.ledger import is_listed, ledger, unknown_keys
 from ctxexp.models.transformer.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def unused_files(checkpoint: Checkpoint, *, used: str = "") -> Leftovers:
     """Files of weights, adapters and settings in the checkpoint's folder that nothing reads, but for the setting of
     sentence-transformers that is `used`; copies of the same weights in other formats are no loss."""
     folder, weights = checkpoint.folder, weight_files(checkpoint.folder)
-    settings = list(unlisted(checkpoint.sentence_settings, "sentence_config"))
+    settings = list(unknown_keys(checkpoint.sentence_settings, "sentence_config"))
     losses = [
         f"{one} of its settings for sentence-transformers (sentence_..._config.json)"
         for one in settings
@@ -78,10 +78,10 @@ def unused_files(checkpoint: Checkpoint, *, used: str = "") -> Leftovers:
             )
     unknown = [path.name for path in sorted(folder.iterdir()) if path.is_file() and not is_listed(path.name, "files")]
     doubts = [f"{_names(unknown)} of its files, which no model of transformers has"] * bool(unknown)
-    keys = list(unlisted(read_json(folder / "tokenizer_config.json"), "tokenizer_config"))
+    keys = list(unknown_keys(read_json(folder / "tokenizer_config.json"), "tokenizer_config"))
     doubts += [f"{_names(keys)} of the keys of tokenizer_config.json, which no tokenizer is known to read"] * bool(keys)
     pipeline = Pipeline.of_folder(checkpoint)
-    if keys := [one for one in pipeline.unlisted if one not in settings]:
+    if keys := [one for one in pipeline.unknown_keys if one not in settings]:
         doubts.append(f"{_names(keys)} of the keys of modules.json, config_sentence_transformers.json and its modules")
     beyond = [f"its default prompt {pipeline.prompt!r}"] * bool(pipeline.prompt)
     beyond += [f"its modules {', '.join(pipeline.modules[1:])}"] * pipeline.needs_library
