@@ -14,7 +14,7 @@ from ctxexp.maths.resampling import Curve, Resamples
 from ctxexp.metrics import Estimate, Metric, Reading
 from ctxexp.occurrences import Text
 
-CUTS = {"no_cut": 1.0, "cut_10": 0.1, "no_loud": 0.0}  # of the variance that a direction may hold
+CUTS = {"no_cut": 1.0, "cut_10": 0.1, "no_loud": 0.0}  # of the variance that a direction may hold; 0: it goes
 VARIANTS = (*CUTS, "by_dimension", "all_places", "no_first", "no_near_duplicates")
 ALIKE = 0.5  # of the shorter sentence's runs of three words, from which two sentences are near-duplicates
 PAIRS = 10  # of uses that a word needs for a number of its own
@@ -32,11 +32,11 @@ class Contextuality(Metric):
     pairs is divided by the mean distance of different words at these places. Forms weigh in each band of frequency as
     the run's mix says, strata by the occurrences there; the value is the mean over the bands.
 
-    Beside it stand its variants, `lowest` to `highest`: no cut and another (`no_cut`, `cut_10`), loud directions
-    left out (`no_loud`), each dimension at the
-    same scale (`by_dimension`), uses at any two places (`all_places`), without the first words of sentences
-    (`no_first`) and, where there are any, without near-duplicates of sentences (`no_near_duplicates`). `loudest` is the
-    share of the variance that one direction holds before the cut. Noise can't be told from context.
+    Beside it stand its variants, `lowest` to `highest`: no cut or another (`no_cut`, `cut_10`), loud directions left
+    out (`no_loud`), each dimension at the same scale (`by_dimension`), uses at any two places (`all_places`), without
+    the first words of sentences (`no_first`) and, where there are any, without near-duplicates of sentences
+    (`no_near_duplicates`). `loudest` is the share of the variance that one direction holds before the cut. Noise can't
+    be told from context.
     """
 
     over = "text"

@@ -426,10 +426,9 @@ def open_store(
     """The store of the corpus under that encoder: from the cache folder if it is intact there, else encoded now.
 
     `batch_tokens` bounds the tokens of a batch, `limit_bytes` the size of the whole cache (None: no bound; the least
-    recently used entries go first). Encoders
-    of one name are told apart by their class's code and by `version`, that of the code that made them. With `workers`
-    of an engine with several processes, these encode, in shards. `Store.n_encoded` counts the sentences that this call
-    encoded.
+    recently used entries go first). Encoders of one name are told apart by their class's code and by `version`, that of
+    the code that made them. With `workers` of an engine with several processes, these encode, in shards.
+    `Store.n_encoded` counts the sentences that this call encoded.
     """
     if not corpus.sentences:
         raise DataError(f"corpus {corpus.name!r} has no sentences, so there is nothing to encode")
