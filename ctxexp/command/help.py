@@ -32,8 +32,6 @@ MEASURES = (
     "intra_sentence_similarity",
     "max_explainable_variance",
     "anisotropy",
-    "sts",
-    "wic",
 )
 EXAMPLE = "example"  # the line of a verb's docstring that says how it is typed
 FLAGS = {
