@@ -1,12 +1,17 @@
-"""The contract of engines, work on many items by as many workers as the engine has; and the built-in one."""
+"""The contract of engines, work on many items by as many workers as the engine has; and the built-in one. The
+distribution `ctxexp-scale` has others.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import ClassVar, TypeVar
 
+from ctxexp.dataset import Sentence
 from ctxexp.files.process import defer_signals, process_identity
+from ctxexp.model import EncodedSentence, Encoder
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -30,8 +35,7 @@ class Engine(ABC):
     """
 
     name: ClassVar[str] = ""
-    workers: int = 1  # one: the driver does the work itself, without shards
-    shard_tokens: int = 32_768  # of the model's tokens that are encoded as one item
+    workers: int = 1  # one: the driver does the work itself
     defer_signals = staticmethod(defer_signals)
     process_identity = staticmethod(process_identity)
 
@@ -57,6 +61,30 @@ class Engine(ABC):
             >>> sorted(Local().map_unordered(lambda: abs, [-1, 2, -3]))
             [1, 2, 3]
         """
+
+    def encode(
+        self,
+        encoder: Encoder,
+        make: Callable[[], Encoder],
+        batches: Sequence[tuple[Sequence[Sentence], int]],
+        folder: Path,
+        advance: Callable[[int], object],
+    ) -> tuple[int, Iterator[EncodedSentence]] | None:
+        """Vectors that workers compute (optional).
+
+        Args:
+            encoder: The driver's.
+            make: Gives each worker its own.
+            batches: Sentences that are encoded together, with the number of their tokens.
+            folder: Where workers may leave what they make. Its name tells all that vectors depend on, so that a run
+                goes on with what a stopped one left there; it is removed once the vectors are stored.
+            advance: Is told of words that are done.
+
+        Returns:
+            How many sentences were encoded now, and the vectors of all, in the order of the batches; None: this process
+            encodes.
+        """
+        return None
 
 
 class Local(Engine):

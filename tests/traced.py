@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ctxexp import Corpus, EncodedSentence, Encoder, Engine, Sentence
-from ctxexp.vectors.encoding import EncodingWorkers, open_store
+from ctxexp.vectors.encoding import open_store
 
 
 class TracingEncoder(Encoder):
@@ -75,8 +75,8 @@ def encoded(
     """The stored vectors of `numbered_corpus()`, encoded by the engine's workers (None: here)."""
     cache.mkdir(exist_ok=True)
     encoder = encoder or TracingEncoder(cache)
-    workers = None if engine is None else EncodingWorkers(engine, partial(_same, worker_encoder or encoder))
-    return open_store(numbered_corpus(), encoder, cache=cache, batch_tokens=20, workers=workers)
+    make = partial(_same, worker_encoder or encoder)
+    return open_store(numbered_corpus(), encoder, cache=cache, batch_tokens=20, engine=engine, make=make)
 
 
 def _same(encoder: TracingEncoder) -> TracingEncoder:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from ctxexp_scale.encoding import Engine
 
-from ctxexp import Corpus, CtxexpError, EncodedSentence, Encoder, Engine, Register, Sentence, hookimpl
+from ctxexp import Corpus, CtxexpError, EncodedSentence, Encoder, Register, Sentence, hookimpl
 from ctxexp.command import Experiment, configured
 
 CORPORA = {name: Corpus.of(name, [(name, *"abcdefg"[: i % 7], str(i)) for i in range(80)]) for name in ("one", "two")}

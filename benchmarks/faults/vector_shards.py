@@ -13,7 +13,7 @@ from ctxexp import CtxexpError
 
 from . import Silent
 from .cache_damage import check, heard
-from .damages import EVERY, OF_LENGTH, copy_over
+from .damages import EVERY, copy_over
 from .plugin import CORPORA, STOPPED, open_store
 
 WAYS = ("two in each other's place", "another's copy", "another text's", "cut", "gone")
@@ -36,8 +36,7 @@ def shards(folder: Path, how: str, rng: np.random.Generator) -> None:
         if how == "another text's":
             copy_over(own[one], other[min(one, len(other) - 1)], rng)
         else:
-            files = sorted(own[one].iterdir())
-            EVERY[how](files[rng.integers(len(files))] if how in OF_LENGTH else own[one], own[two], rng)
+            EVERY[how](own[one], own[two], rng)
         check(open_store(folder / "one", "one", batch_tokens=20, engine="stopped"))
     shutil.rmtree(folder)
 

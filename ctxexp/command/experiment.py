@@ -41,7 +41,6 @@ from ctxexp.results import Results
 from ctxexp.results.objective import Objective
 from ctxexp.transforms import Calibration
 from ctxexp.vectors.cache import disk_limit
-from ctxexp.vectors.encoding import EncodingWorkers
 from ctxexp.vectors.stores import POOLINGS, SentencePooling, Vectors, WordFilter, own_pooling, sentence_view
 
 log = logging.getLogger("ctxexp")
@@ -300,7 +299,8 @@ class Experiment:
             limit_bytes=disk_limit(cache) if limit == "auto" else None if limit is None else int(limit * 1e9),
             batch_tokens=config.batch_tokens,
             version=encoder_version(config.model),
-            workers=EncodingWorkers(self.engine, _encoder_factory(config.model)),
+            engine=self.engine,
+            make=_encoder_factory(config.model),
         )
 
     def run(self, folder: Path) -> Results:

@@ -150,25 +150,10 @@ class StoreWriter:
                 raise NotFiniteError(self.n_rows + int(np.flatnonzero(~np.isfinite(block).all(axis=1))[0]))
             flat = block.reshape(-1).view(np.uint8)
             for at in range(0, len(flat), WRITE_BYTES):
-                self._write(name, flat[at : at + WRITE_BYTES].data)
+                part = flat[at : at + WRITE_BYTES].data
+                self.checksums[name] = zlib.crc32(part, self.checksums[name])
+                self.files[name].write(part)
         self.n_rows += rows.shape[1]
-
-    def _write(self, name: str, rows: bytes | memoryview) -> None:
-        self.checksums[name] = zlib.crc32(rows, self.checksums[name])
-        self.files[name].write(rows)
-
-    def append_store(self, store: Store) -> None:
-        """Add all rows of another store: its bytes are copied."""
-        if self.dtype is None:
-            self._open(store.dtype)
-        if store.dtype != self.dtype:
-            raise StoreError(f"{store.path} holds {store.dtype} rows after {self.dtype} ones; one type a store")
-        for name in self.files:
-            with (store.path / name).open("rb") as source:
-                source.seek(HEADER_BYTES)
-                while rows := source.read(WRITE_BYTES):
-                    self._write(name, rows)
-        self.n_rows += store.n_rows
 
     def finish(self, rows_of: RowIndexBuilder, order: np.ndarray, meta: Mapping[str, object]) -> None:
         """Write the true headers, the row index, which sentence is stored where (`order`) and, last, meta.json."""
@@ -286,16 +271,6 @@ class RowIndexBuilder:
             self.n_skipped += len(wanted) - len(units)
             self.example = next(iter(Counter(wanted) - Counter(units)))
         return indices
-
-    def extend(self, store: Store) -> None:
-        """Add all rows of a store, in its order."""
-        codes = self.vocabulary
-        new = np.array([codes.setdefault(unit, len(codes)) for unit in store.vocabulary], np.int32)
-        self.codes.frombytes(new[store.unit_codes].astype(np.int32).tobytes())
-        self.positions.frombytes(store.positions.astype(np.int32).tobytes())
-        self.tokens.frombytes(store.tokens.astype(np.int64).tobytes())
-        self.offsets.frombytes((self.offsets[-1] + store.offsets[1:]).astype(np.int64).tobytes())
-        self.n_skipped, self.example = self.n_skipped + store.n_skipped, self.example or store.meta.get("example", "")
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The row index as arrays by file name: `unit_codes`, `positions` (n_rows,) int32, `tokens` (n_rows, 3) and

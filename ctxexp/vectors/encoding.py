@@ -1,11 +1,7 @@
 """Encode a corpus once: each distinct sentence, in batches of equal length, into a store on disk. Batches go through
-the model, are checked and written, in one process or by several workers: then in shards, each a store of its own beside
-the cache's entry, and then one store.
-
-A shard is named by its number under a folder named by all that its vectors come from, and is complete or absent: a
-worker that finds it goes on with the next one. Batches are those of a single worker, so that a transformer's vectors
-are the same bits however they are dealt out; ELMo's are to rounding, since it keeps the token vectors of words that
-it met.
+the model, are checked and written; an engine's workers may put them through theirs. Batches are the same whoever
+encodes, so that a transformer's vectors are the same bits; ELMo's are to rounding, since it keeps the token vectors of
+words that it met.
 """
 
 from __future__ import annotations
@@ -14,11 +10,8 @@ import hashlib
 import logging
 import os
 import shutil
-import socket
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -51,10 +44,6 @@ class EncodingPlan(NamedTuple):
     stored_words: Sequence[np.ndarray | None]
     batches: Iterable[np.ndarray]
 
-    @property
-    def n_words(self) -> int:
-        return sum(map(len, self.sentences))
-
 
 def encode_into(
     writer: StoreWriter,
@@ -62,12 +51,14 @@ def encode_into(
     encoder: Encoder,
     work: EncodingPlan,
     done: Callable[[np.ndarray], object] = len,
+    results: Iterator[EncodedSentence] | None = None,
 ) -> np.ndarray:
     """Encode the batches of `work` into `writer` and their units into `rows_of`; return the sentence numbers in stored
     order.
 
-    `done` is called with each batch after it is written. A second thread writes a batch while the next one goes through
-    the model in the caller's thread; copies release the interpreter lock.
+    `done` is called with each batch after it is written, `results` are an engine's, if it encoded. A second thread
+    writes a batch while the next one goes through the model in the caller's thread; copies release the interpreter
+    lock.
     """
 
     def write(
@@ -86,7 +77,7 @@ def encode_into(
         with ThreadPoolExecutor(1, "write") as thread:
             writing: Future[np.ndarray] | None = None
             previous: list[EncodedSentence] = []  # held until its memory can't be the next one's
-            for batch, vectors in _results(encoder, work.sentences, work.batches):
+            for batch, vectors in _results(encoder, work.sentences, work.batches, results):
                 if writing:
                     done(writing.result())
                 order.extend(batch.tolist())
@@ -119,10 +110,14 @@ def _tokens(encoder: Encoder, sentences: Sequence[Sentence]) -> list[np.ndarray]
 
 
 def _results(
-    encoder: Encoder, sentences: Sequence[Sentence], batches: Iterable[np.ndarray]
+    encoder: Encoder,
+    sentences: Sequence[Sentence],
+    batches: Iterable[np.ndarray],
+    everything: Iterator[EncodedSentence] | None,
 ) -> Iterator[tuple[np.ndarray, list[EncodedSentence]]]:
     """Yield each batch with its results, checked except for NaN and infinity."""
-    everything = run_encoder(encoder, sentences) if encoder.sequential else None
+    if encoder.sequential:
+        everything = run_encoder(encoder, sentences)
     dtype: np.dtype[np.floating] | None = None
     for batch in batches:
         members = [sentences[i] for i in batch]
@@ -257,143 +252,6 @@ def warn_unknown(unknown: int, pieces: int, corpus: str) -> None:
         )
 
 
-@dataclass(frozen=True)
-class EncodingWorkers:
-    """Worker processes that encode: an engine, and a factory that builds the model in each worker (None: the driver's
-    encoder is pickled)."""
-
-    engine: Engine
-    make: Callable[[], Encoder] | None = None
-
-    def encoder_factory(self, encoder: Encoder) -> Callable[[], Encoder]:
-        """The factory that gives each worker its encoder: `make`, or else the driver's own encoder, pickled."""
-        return self.make or partial(_same_encoder, encoder)
-
-
-class EncodingTask(NamedTuple):
-    """A shard that a worker is to encode."""
-
-    path: Path  # of the shard: its folder's name has all that its vectors come from, its own is its number
-    work: EncodingPlan
-
-    @property
-    def key(self) -> str:
-        return f"{self.path.parent.name}/{self.path.name}"
-
-    def __str__(self) -> str:
-        label = f"{len(self.work.sentences)} sentences from {self.work.sentences[0].text[:60]!r}"
-        return f"{self.path.name} of {self.path.parent} ({label})"
-
-
-@dataclass(frozen=True)
-class ShardEncoder:
-    """Encodes shards into a folder that workers and driver share. Each worker calls it once, to make its model."""
-
-    make: Callable[[], Encoder]
-    name: str  # of the driver's encoder
-
-    def __call__(self) -> Callable[[EncodingTask], int]:
-        return partial(self.encode, worker_encoder(self.make, self.name))
-
-    def encode(self, encoder: Encoder, task: EncodingTask) -> int:
-        """Encode the task's shard to disk, unless it is there already, and return its number of words."""
-        path, work = task
-        if path.is_dir():  # another worker was quicker
-            return work.n_words
-        encoder.lengths(work.sentences)  # some read their sentences here
-        own = path.with_name(f"tmp-{path.name}-{socket.gethostname()}-{os.getpid()}-{time.monotonic_ns()}")
-        with StoreWriter(own, encoder.n_layers, encoder.dim, encoder.layers) as writer:
-            rows_of = RowIndexBuilder()
-            order = encode_into(writer, rows_of, encoder, work)
-            meta = {"key": task.key, "encoder": encoder.name, "unknown": 0, "pieces": 0}
-            writer.finish(rows_of, order, meta)
-            try:
-                own.rename(path)
-            except OSError:
-                if not path.is_dir():
-                    raise
-                shutil.rmtree(own)  # another worker was quicker
-        return work.n_words
-
-
-def worker_encoder(make: Callable[[], Encoder], name: str) -> Encoder:
-    """A worker's encoder. Raises EncodingError unless it has the name of the driver's."""
-    encoder = make()
-    if encoder.name != name:
-        raise EncodingError(
-            f"a worker made the encoder {encoder.name!r}, the driver has {name!r}; do all see the same files, "
-            "and the same versions?"
-        )
-    return encoder
-
-
-def make_shards(work: EncodingPlan, lengths: np.ndarray, shard_tokens: int) -> list[EncodingPlan]:
-    """Split the work into shards of about `shard_tokens` tokens, whole batches each, by numbers of their own
-    sentences."""
-    shards: list[EncodingPlan] = []
-    batches: list[np.ndarray] = []
-    tokens = 0
-    all_batches = list(work.batches)
-    for i, batch in enumerate(all_batches):
-        batches.append(batch)
-        tokens += int(lengths[batch].sum())
-        if tokens >= shard_tokens or i == len(all_batches) - 1:
-            members = np.concatenate(batches).tolist()
-            ends = np.cumsum([len(batch) for batch in batches])
-            own = np.split(np.arange(len(members)), ends[:-1])
-            sentences, stored_words = zip(*((work.sentences[k], work.stored_words[k]) for k in members), strict=True)
-            shards.append(EncodingPlan(sentences, stored_words, own))
-            batches, tokens = [], 0
-    return shards
-
-
-def encode_shards(
-    writer: StoreWriter,
-    rows_of: RowIndexBuilder,
-    encoder: Encoder,
-    work: EncodingPlan,
-    lengths: np.ndarray,
-    workers: EncodingWorkers,
-    folder: Path,
-    advance: Callable[[int], object],
-) -> int:
-    """Let the workers encode the missing shards, put all shards into one store, and return the number of sentences
-    encoded now."""
-    folder.mkdir(exist_ok=True)
-    for left in folder.glob("tmp-*"):  # of workers that were killed while they wrote
-        shutil.rmtree(left, ignore_errors=True)
-    shards = make_shards(work, lengths, workers.engine.shard_tokens)
-    tasks = [EncodingTask(folder / f"{number:06d}", shard) for number, shard in enumerate(shards)]
-    nothing = np.empty(0, np.int64)
-    missing = [task for task in tasks if _intact_store(task.path, task.key, nothing) is None]
-    if len(missing) < len(tasks):
-        log.info("%d of %d shards were encoded before: %s", len(tasks) - len(missing), len(tasks), folder)
-    advance(sum(task.work.n_words for task in tasks) - sum(task.work.n_words for task in missing))
-    encoding = ShardEncoder(workers.encoder_factory(encoder), encoder.name)
-    for n_words in workers.engine.map_unordered(encoding, missing):
-        advance(n_words)
-    for path, shard in tasks:
-        store = _shard_store(path, len(shard.sentences))
-        writer.append_store(store)
-        rows_of.extend(store)
-    return sum(len(task.work.sentences) for task in missing)
-
-
-def _shard_store(path: Path, n: int) -> Store:
-    """A worker's shard of n sentences. Raises EncodingError where it isn't there."""
-    try:
-        return Store(path, np.arange(n))
-    except DamagedError as error:
-        raise EncodingError(
-            f"the shard {path} can't be read ({error}): expected a folder that all of the engine's workers see under "
-            "this path (cache.folder)"
-        ) from error
-
-
-def _same_encoder(encoder: Encoder) -> Encoder:
-    return encoder
-
-
 def _intact_store(path: Path, key: str, unique_of: np.ndarray) -> Store | None:
     """The store of this key at `path` if it is there and intact; what else is there is removed, with a warning."""
     if not os.path.lexists(path):
@@ -421,14 +279,15 @@ def open_store(
     limit_bytes: int | None = None,
     progress: Progress | None = None,
     version: str = "",
-    workers: EncodingWorkers | None = None,
+    engine: Engine | None = None,
+    make: Callable[[], Encoder] | None = None,
 ) -> Store:
     """The store of the corpus under that encoder: from the cache folder if it is intact there, else encoded now.
 
     `batch_tokens` bounds the tokens of a batch, `limit_bytes` the size of the whole cache (None: no bound; the least
     recently used entries go first). Encoders of one name are told apart by their class's code and by `version`, that of
-    the code that made them. With `workers` of an engine with several processes, these encode, in shards.
-    `Store.n_encoded` counts the sentences that this call encoded.
+    the code that made them. An `engine` with several workers encodes where it can, each with the encoder that `make`
+    gives it (None: the driver's own, pickled). `Store.n_encoded` counts the sentences that this call encoded.
     """
     if not corpus.sentences:
         raise DataError(f"corpus {corpus.name!r} has no sentences, so there is nothing to encode")
@@ -449,8 +308,10 @@ def open_store(
             store = _intact_store(path, key, unique_of)
             if store is None:
                 stored_words, text = _stored_words(corpus, encoder, unique), BatchedText(encoder, unique, batch_tokens)
-                shards = _shards(workers, encoder, path, batch_tokens)
-                n_encoded = _build(corpus.name, text, stored_words, path, limit_bytes, Progress.of(progress), shards)
+                workers = None
+                if engine is not None and engine.workers > 1 and not encoder.sequential:
+                    workers = engine, make or partial(_same_encoder, encoder)
+                n_encoded = _build(corpus.name, text, stored_words, path, limit_bytes, Progress.of(progress), workers)
                 store = Store(path, unique_of, n_encoded=n_encoded)
             caches.touch(path)
     except OSError as error:
@@ -483,15 +344,16 @@ def _build(
     path: Path,
     limit_bytes: int | None,
     progress: Progress,
-    shards: tuple[EncodingWorkers, Path] | None,
+    workers: tuple[Engine, Callable[[], Encoder]] | None,
 ) -> int:
     """Encode distinct sentences into a folder beside `path`, rename it to `path`, and return how many were encoded.
     The caller holds the lock."""
     encoder, sentences = text.encoder, text.sentences
-    rows = _most_rows(encoder, sentences, stored_words)
-    needed = (2 if shards else 1) * rows * _row_bytes(encoder) + 200 * len(sentences)
-    if shards and shards[1].is_dir():
-        needed -= min(needed, caches.folder_size(shards[1]))  # what an earlier run left of them
+    rows, shards = _most_rows(encoder, sentences, stored_words), path.with_name(f"shards-{path.name}")
+    needed = rows * _row_bytes(encoder) + 200 * len(sentences)
+    if workers:  # what they leave there, and an earlier run's may have left already
+        of_workers = _most_rows(encoder, sentences, [None] * len(sentences)) * _row_bytes(encoder)
+        needed += max(0, of_workers - (caches.folder_size(shards) if shards.is_dir() else 0))
     _log_need(corpus, encoder, path.parent, rows, needed, limit_bytes)
     caches.make_room(path.parent, needed, limit=limit_bytes, keep=path.name)
     rows_of, title = RowIndexBuilder(), f"encode {encoder.details.get('architecture', encoder.name)}"
@@ -499,29 +361,31 @@ def _build(
         progress.stage(title, total=sum(map(len, sentences)), unit="words") as stage,
         StoreWriter(caches.temporary(path.parent, path.name), encoder.n_layers, encoder.dim, encoder.layers) as writer,
     ):
-        if shards:
-            batches = list(text.batches())
-            work, lengths = EncodingPlan(sentences, stored_words, batches), text.lengths
-            n_encoded = encode_shards(writer, rows_of, encoder, work, lengths, *shards, stage.advance)
-            order = np.concatenate(batches)
-        else:
-            work = EncodingPlan(sentences, stored_words, text.batches())
-            order, n_encoded = (
-                encode_into(writer, rows_of, encoder, work, _batch_progress(stage, sentences)),
-                len(sentences),
-            )
+        batches: Iterable[np.ndarray] = text.batches()
+        done: Callable[[np.ndarray], object] = _batch_progress(stage, sentences)
+        n_encoded, results = len(sentences), None
+        if workers:
+            batches, (engine, make) = list(batches), workers
+            members = [([sentences[i] for i in batch.tolist()], int(text.lengths[batch].sum())) for batch in batches]
+            if by_engine := engine.encode(encoder, make, members, shards, stage.advance):
+                (n_encoded, results), done = by_engine, len
+        order = encode_into(writer, rows_of, encoder, EncodingPlan(sentences, stored_words, batches), done, results)
         meta: dict[str, object] = {"key": path.name, "encoder": encoder.name, "corpus": corpus}
         meta |= {"unknown": text.n_unknown_pieces, "pieces": text.n_pieces, "details": dict(encoder.details)}
         writer.finish(rows_of, order, meta)
         writer.folder.replace(path)
-    if shards:
-        shutil.rmtree(shards[1])
+    if workers:
+        shutil.rmtree(shards, ignore_errors=True)
     if rows_of.n_skipped:
         log.info(
             "%d of %d words have no vector of this model and are left out (such as %r)",
             rows_of.n_skipped, rows, rows_of.example,
         )  # fmt: skip
     return n_encoded
+
+
+def _same_encoder(encoder: Encoder) -> Encoder:
+    return encoder
 
 
 def _most_rows(encoder: Encoder, sentences: Sequence[Sentence], stored_words: Sequence[np.ndarray | None]) -> int:
@@ -546,15 +410,6 @@ def _log_need(corpus: str, encoder: Encoder, cache: Path, rows: int, needed: int
         "has no limit" if limit is None else f"may hold {caches.size_text(limit)}",
         caches.size_text(caches.free_bytes(cache)),
     )
-
-
-def _shards(
-    workers: EncodingWorkers | None, encoder: Encoder, path: Path, batch_tokens: int
-) -> tuple[EncodingWorkers, Path] | None:
-    """The workers that encode in shards, and the shards' folder; None where this process encodes by itself."""
-    if workers is None or workers.engine.workers == 1 or encoder.sequential:
-        return None
-    return workers, path.parent / f"shards-{path.name}-{batch_tokens}-{workers.engine.shard_tokens}"
 
 
 def _batch_progress(stage: Stage, sentences: Sequence[Sentence]) -> Callable[[np.ndarray], None]:

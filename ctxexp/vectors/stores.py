@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from ctxexp.controls import Control
 from ctxexp.dataset import Corpus, is_punctuation
+from ctxexp.engines import Engine, Local
 from ctxexp.errors import ConfigError, MetricError, near, plugin_call, short
 from ctxexp.maths.word_mix import WordMix
 from ctxexp.model import Encoder, TextStart
@@ -23,7 +24,7 @@ from ctxexp.progress import Progress
 from ctxexp.results.run_info import PoolingInfo
 from ctxexp.transforms import chunk_rows, chunks
 from ctxexp.vectors import Store
-from ctxexp.vectors.encoding import EncodingWorkers, open_store, warn_unknown
+from ctxexp.vectors.encoding import open_store, warn_unknown
 
 log = logging.getLogger("ctxexp")
 WORDS = "mean_words"
@@ -208,7 +209,8 @@ class Vectors:
     limit_bytes: int | None = None  # of the whole cache: the least recently used go first
     batch_tokens: int = 2048
     version: str = ""  # of the code that made the encoder, where its name doesn't tell
-    workers: EncodingWorkers | None = None  # who encodes; None: this process
+    engine: Engine = field(default_factory=Local)  # who encodes
+    make: Callable[[], Encoder] | None = None  # gives the engine's workers their encoder; None: it is pickled
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -340,15 +342,10 @@ class Stores:
             details = {"what": POOLINGS.get(self.pooling, ""), "name": self.view.name, **self.view.details}
         return PoolingInfo(name=self.pooling, details=details, mixes={mix.name: str(mix) for mix in self.mixes})
 
-    def _workers(self, encoder: Encoder) -> EncodingWorkers | None:
-        """The workers for this encoder; for a view of sentences they make the model and take the view from it."""
-        workers = self.vectors.workers
-        if workers is None or workers.make is None or encoder is self.encoder:
-            return workers
-        return EncodingWorkers(workers.engine, partial(_view, workers.make))
-
     def _store(self, corpus: Corpus, encoder: Encoder) -> Store:
-        key = (encoder.name, corpus.fingerprint)
+        key, make = (encoder.name, corpus.fingerprint), self.vectors.make
+        if make is not None and encoder is not self.encoder:
+            make = partial(_view, make)
         if key not in self.stores:
             with plugin_call("model"):
                 self.stores[key] = open_store(
@@ -359,7 +356,8 @@ class Stores:
                     limit_bytes=self.vectors.limit_bytes,
                     progress=self.progress,
                     version=self.vectors.version,
-                    workers=self._workers(encoder),
+                    engine=self.vectors.engine,
+                    make=make,
                 )
             store = self.stores[key]
             warn_unknown(store.n_unknown_pieces, store.n_pieces, corpus.name)

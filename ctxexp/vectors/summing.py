@@ -29,7 +29,7 @@ import numpy as np
 from ctxexp.controls import Control
 from ctxexp.dataset import Corpus, Sentence
 from ctxexp.datasets.shards import ShardedText
-from ctxexp.engines import Engine, Local
+from ctxexp.engines import Engine
 from ctxexp.errors import ConfigError, DataError, EncodingError, StoreError, error_text, plugin_call
 from ctxexp.files import digest
 from ctxexp.files.code_version import class_digest, package_digest
@@ -39,7 +39,7 @@ from ctxexp.progress import Progress
 from ctxexp.results.run_info import PoolingInfo
 from ctxexp.vectors.cache import entry_lock, make_room, reader_lock
 from ctxexp.vectors.encoding import CODE as CODE_OF_VECTORS
-from ctxexp.vectors.encoding import BatchedText, EncodingWorkers, warn_unknown, worker_encoder
+from ctxexp.vectors.encoding import BatchedText, warn_unknown
 from ctxexp.vectors.stores import Vectors, WordFilter
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def sum_up(
     kept."""
     if encoder.sequential:
         raise ConfigError("one_pass.shards reads single sentences, but this model carries its state on: leave one out")
-    workers, cache = vectors.workers or EncodingWorkers(Local()), vectors.cache.absolute()
+    cache = vectors.cache.absolute()
     code = {type(form).__qualname__: class_digest(type(form)) for form in forms.values()}
     choices: list[object] = [encoder.name, vectors.version, encoder.class_code, CODE, sorted(code.items())]
     choices += [text.content, words, control.name, vars(control), vectors.batch_tokens]
@@ -74,7 +74,7 @@ def sum_up(
     key = digest(repr(choices).encode())
     work = Summing(
         folder=cache / f"sums-{key}",
-        make=workers.encoder_factory(encoder),
+        make=vectors.make or partial(_same_encoder, encoder),
         name=encoder.name,
         text=text,
         forms=forms,
@@ -86,7 +86,7 @@ def sum_up(
         with entry_lock(cache, key):
             work.folder.mkdir(exist_ok=True)
             title = f"encode {encoder.details.get('architecture', encoder.name)}"
-            totals = Totals(text, *_sum_shards(work, workers.engine, progress, title), words.min_contexts)
+            totals = Totals(text, *_sum_shards(work, vectors.engine, progress, title), words.min_contexts)
             weakref.finalize(totals, reader_lock(cache, key).release)  # the sums stay in the cache while they are read
             os.utime(work.folder)
         if vectors.limit_bytes is not None:
@@ -97,6 +97,10 @@ def sum_up(
         ) from error
     warn_unknown(totals.tallies["unknown"], totals.tallies["pieces"], text.name)
     return totals
+
+
+def _same_encoder(encoder: Encoder) -> Encoder:
+    return encoder
 
 
 def _sum_shards(work: Summing, engine: Engine, progress: Progress, title: str) -> tuple[tuple[SumsFile, ...], int]:
@@ -135,7 +139,10 @@ class Summing:
     batch_tokens: int
 
     def __call__(self) -> Callable[[int], int]:
-        return partial(self.sum, worker_encoder(self.make, self.name))
+        encoder = self.make()
+        if encoder.name != self.name:
+            raise EncodingError(f"a worker made the encoder {encoder.name!r}, the driver has {self.name!r}")
+        return partial(self.sum, encoder)
 
     def sum(self, encoder: Encoder, number: int) -> int:
         """The shard's number, once its sums are on disk."""

@@ -11,8 +11,9 @@ from importlib.util import find_spec
 from itertools import chain, islice
 from typing import Any, ClassVar, TypeVar
 
-from ctxexp import CtxexpError, Engine
+from ctxexp import CtxexpError
 from ctxexp.errors import ConfigError, error_text
+from ctxexp_scale.encoding import SHARD_TOKENS, Engine
 
 INTERPRETERS = {"py_executable", "pip", "uv", "conda", "container", "image_uri"}  # Ray's keys that choose one
 T = TypeVar("T")
@@ -49,7 +50,7 @@ class RayEngine(Engine):
         accelerator_type: str | None = None,
         max_restarts: int = -1,
         runtime_env: Mapping[str, Any] | None = None,
-        shard_tokens: int = Engine.shard_tokens,
+        shard_tokens: int = SHARD_TOKENS,
     ) -> None:
         if find_spec("ray") is None:
             raise ConfigError(
