@@ -52,7 +52,7 @@ ROOMS = {  # and the tests that try each
 }
 FIRST = {  # a few mutants of each
     "maths": "ctxexp.maths.statistics.x_summary*",
-    "measuring": "ctxexp.measuring.rows.*",
+    "measuring": "ctxexp.measuring.words.*",
     "groups": "ctxexp.groups.*Block*",
     "occurrences": "ctxexp.occurrences.x_units_of*",
     "metrics": "ctxexp.metrics.similarity.*WordNorm*",

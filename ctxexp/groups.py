@@ -141,24 +141,6 @@ class Place(NamedTuple):
         return self.name if self.kind == "mix" else f"table_{self.name}"
 
 
-class Reader:
-    """The rows of one place, in memory; `left_out`: members of groups that have no vector here (None: all have one at
-    any place)."""
-
-    def __init__(self, place: Place, blocks: Callable[[str], Iterator[Block]], left_out: int | None = None) -> None:
-        self.place, self._blocks, self.left_out = place, blocks, left_out
-
-    def blocks(self, kind: str) -> Iterator[Block]:
-        """The groups of a kind, those of equal size together; each is valid until the next."""
-        return self._blocks(kind)
-
-    eps: float = 0.0  # machine epsilon of the vectors: rows that differ by less are equal; 0: that of their type
-
-    def call_metric(self, label: str, metric: object, where: str, call: Callable[[], T]) -> T:
-        """Call a method of a metric and return its result; its errors name the metric, this place and `where`."""
-        return call_metric(label, metric, f"{self.place}, {where}", call)
-
-
 class Gather:
     """Copies rows out of a layer into one float32 buffer that is used again and again."""
 
@@ -179,8 +161,9 @@ class Gather:
         return read_only(x.reshape(*rows.shape, self.dim))
 
 
-class WordReader(Reader):
-    """One layer's occurrences; `samples` are the baseline's random groups."""
+class WordReader:
+    """One layer's occurrences; `samples` are the baseline's random groups, `eps` is the machine epsilon of the vectors:
+    rows that differ by less are equal."""
 
     def __init__(
         self,
@@ -192,8 +175,8 @@ class WordReader(Reader):
         samples: Sequence[np.ndarray] = (),
         eps: float = 0.0,
     ) -> None:
-        self.place, self.left_out = place, None
-        self.vectors, self.occurrences, self.samples, self._buffer = vectors, occurrences, samples, buffer
+        self.place, self.vectors, self.occurrences = place, vectors, occurrences
+        self.samples, self._buffer = samples, buffer
         self.eps = max(eps, float(np.finfo(vectors.dtype).eps))
 
     def gather(self, rows: np.ndarray) -> np.ndarray:
@@ -206,11 +189,16 @@ class WordReader(Reader):
             yield Block(keys, self.gather(rows), rows, labels, eps=self.eps)
 
     def blocks(self, kind: str) -> Iterator[Block]:
+        """The groups of a kind, those of equal size together; each is valid until the next."""
         if kind != "sample":
             yield from self.blocks_of(self.occurrences.groups(kind))
             return
         for i, rows in enumerate(self.samples):
             yield Block([i], self.gather(rows[None]), rows[None], eps=self.eps)
+
+    def call_metric(self, label: str, metric: object, where: str, call: Callable[[], T]) -> T:
+        """Call a method of a metric and return its result; its errors name the metric, this place and `where`."""
+        return call_metric(label, metric, f"{self.place}, {where}", call)
 
 
 def call_metric(label: str, metric: object, where: str, call: Callable[[], T]) -> T:

@@ -22,10 +22,12 @@ from ctxexp import (
     Pairs,
     Results,
     Sentence,
-    measuring,
 )
 from ctxexp.groups import Gather, Place, WordReader
-from ctxexp.measuring.rows import PairRows, WordRows
+from ctxexp.measuring.pairs import PairVectors
+from ctxexp.measuring.pairs import measure_pairs as measure_vectors
+from ctxexp.measuring.record import Record
+from ctxexp.measuring.words import WordRows, measure_words
 from ctxexp.testing.metrics import numbers
 from ctxexp.testing.transforms import MemoryRowIndex
 from ctxexp.transforms import Calibration, transform_layers
@@ -58,8 +60,11 @@ def measure(
     """The metrics over a store's words."""
     chance = baseline or OnePerSentence(exact=True)
     how = {"eps": eps, "block_bytes": block_bytes, "intervals": intervals, "observers": observers}
+    how |= {"named_baseline": options.pop("named_baseline")} if "named_baseline" in options else {}
     rows = WordRows(store, occurrences, chance, seed=seed, **how)  # type: ignore[arg-type]
-    return measuring.measure_places([rows], metrics, seed=seed, **options)
+    progress, record = options.pop("progress", None), Record(metrics, seed=seed, **options)
+    measure_words(rows, record, progress)
+    return record.results()
 
 
 def reader_of(layer: np.ndarray, occurrences: Occurrences, i: int = 0, block_bytes: int = 1 << 20) -> WordReader:
@@ -78,12 +83,12 @@ def measure_pairs(
     **space: Any,
 ) -> Results:
     """The metrics over a corpus's gold pairs."""
-    own = {name: space.pop(name) for name in ("progress", "folder") if name in space}
     if transform:
         space["calibration"] = Calibration(transform, transform.__name__.lower())
-    return measuring.measure_places(
-        [PairRows(vectors, corpus, **space)], metrics, seed=seed, bootstrap=bootstrap, **own
-    )
+    progress, folder = space.pop("progress", None), space.pop("folder", None)
+    record = Record(metrics, seed=seed, bootstrap=bootstrap, folder=folder)
+    measure_vectors(PairVectors(vectors, corpus, **space), record, progress)
+    return record.results()
 
 
 def calibrated(

@@ -14,22 +14,23 @@ from ctxexp.baselines import Baseline
 from ctxexp.controls import Control
 from ctxexp.datasets.shards import ShardedText
 from ctxexp.errors import ConfigError
-from ctxexp.maths.resampling import Clusters, Curve, Resamples, Stream
-from ctxexp.maths.statistics import aggregate, finite_mean
+from ctxexp.groups import Place
+from ctxexp.maths.resampling import Clusters, Curve, Stream
+from ctxexp.maths.statistics import aggregate
 from ctxexp.maths.sums import SumForm
 from ctxexp.maths.word_mix import CountInfluence, MixedWords
 from ctxexp.measuring.baseline_levels import BaselineSums
-from ctxexp.measuring.curves import add_curve, add_share, word_tables
-from ctxexp.measuring.rows import Intervals, mix_info
-from ctxexp.measuring.study import HALVES, LEAST_CLUSTERS, PARTS, Study, part_table
-from ctxexp.metrics import RUN, GroupMean, Metric, measure_info
+from ctxexp.measuring.record import Record
+from ctxexp.measuring.study import HALVES, HALVES_TABLE, LEAST_CLUSTERS, Study, half_table
+from ctxexp.measuring.words import Intervals, mix_info
+from ctxexp.measuring.writing import WordMeasure, word_columns, write_words
+from ctxexp.metrics import RUN, GroupMean, Metric
 from ctxexp.occurrences import Layers, Occurrences
 from ctxexp.plugins.registry import build_registry
 from ctxexp.progress import Progress
-from ctxexp.results import Key, Results, RunInfo
+from ctxexp.results import Results, RunInfo
 from ctxexp.results.results import AVERAGED
 from ctxexp.results.run_info import BaselineInfo, CorpusInfo, ModelInfo, ResamplingInfo
-from ctxexp.results.values import Values
 from ctxexp.transforms import Transform
 from ctxexp.vectors.stores import Vectors
 from ctxexp.vectors.summing import Totals, sum_up
@@ -96,7 +97,7 @@ class OnePass(Study):
         """Add up the sums of every shard (or read the cache), and measure every layer by these."""
         import pandas as pd
 
-        progress, metrics = progress or Progress.of(None), self.check_prototypes()
+        progress, metrics = progress or Progress.of(None), self.record().prototypes
         check_parts(metrics, self.baseline, self.transform(), self.control)
         forms = {label: form for label, metric in metrics.items() if (form := metric.sum_form())}
         if expectation := self.baseline.expectation:
@@ -106,7 +107,7 @@ class OnePass(Study):
         totals = sum_up(self.encoder, self.corpus, forms, vectors, progress, words=self.words, control=self.control)
         results = self._measure(totals, metrics, forms, self.bootstrap, progress)
         parts = list(self._parts(totals, metrics, forms)) if self.bootstrap else []
-        tables = {PARTS: pd.concat(parts, ignore_index=True)} if parts else {}
+        tables = {HALVES_TABLE: pd.concat(parts, ignore_index=True)} if parts else {}
         info = results.info | self._info(totals, fitted=False, pooled=False)
         return replace(results, tables={**results.tables, **tables}, info=info)
 
@@ -130,7 +131,7 @@ class OnePass(Study):
         study = replace(self, mix=replace(self.mix, among=np.logical_and(*filled)))
         means = {label: metric for label, metric in metrics.items() if metric.over in AVERAGED}
         for name, part in zip(HALVES, parts, strict=True):
-            yield part_table(name, study._measure(part, means, forms, 0, Progress.of(None)))
+            yield half_table(name, study._measure(part, means, forms, 0, Progress.of(None)))
 
     def _measure(
         self,
@@ -148,15 +149,23 @@ class OnePass(Study):
             for layer in range(len(encoder.layer_numbers)):
                 _measure_layer(totals, layer, forms, by_label, mixed, self.intervals if bootstrap else None)
                 stage.advance(1)
+        for label, metric in metrics.items():
+            if BASELINE in by_label and metric._cosine_statistic and not isinstance(metric, GroupMean):
+                by_label[label].statistics = [
+                    {metric._cosine_statistic: found["level"], "n": found["n"]}
+                    for found in by_label[BASELINE].statistics
+                ]
         n = len(totals.shards)
         clusters = Clusters(
             f"shard of {'documents' if text.has_documents else 'sentences'}", n, *np.empty((2, 0), np.int64)
         )
-        resamples = Resamples(clusters, bootstrap, np.random.default_rng([self.seed, Stream.RESAMPLE]))
-        values, tables = Values(), dict[str, "pd.DataFrame"]()
-        for label, metric in metrics.items():
-            writer = _Writer(values, resamples, label, metric, by_label, is_causal=encoder.causal is True)
-            tables |= writer.write(totals, encoder.layer_numbers)
+        record = Record({label: self.metrics[label] for label in metrics}, seed=self.seed, bootstrap=bootstrap)
+        places = [Place.of(i) for i in encoder.layer_numbers]
+        record.write_statistics(
+            {label: dict(zip(places, by_label[label].statistics, strict=True)) for label in metrics}
+        )
+        measures = {label: self._word_measure(label, metric, by_label, totals) for label, metric in metrics.items()}
+        write_words(record, measures, clusters, encoder.layer_numbers)
         numbers = tuple(encoder.layer_numbers)
         info = RunInfo(
             mix=mix_info(mixed),
@@ -172,17 +181,35 @@ class OnePass(Study):
                 one_pass=len(text.shards),
             ),
             baseline=BaselineInfo(name=self.baseline.name),
-            measures={
-                label: measure_info(label, one, "exact" if one._cosine_statistic else "")
-                for label, one in metrics.items()
-            },
             resampled=ResamplingInfo(unit=clusters.name, n=n, intervals=self.intervals),
             seed=self.seed,
             bootstrap=self.bootstrap,
         )
-        if info.model.layers:
-            values = values.expand_layers(numbers, encoder.n_layers)
-        return Results.of(values, tables=tables, info=info)
+        record.state(info, {label: "exact" if one._cosine_statistic else "" for label, one in metrics.items()})
+        return record.results()
+
+    def _word_measure(
+        self, label: str, metric: Metric, by_label: Mapping[str, _LayerValues], totals: Totals
+    ) -> WordMeasure:
+        found, levels = by_label[label], dict[str, tuple[Curve, Curve | None]]()
+        raw = found.curve("raw") if isinstance(metric, GroupMean) else None
+        if BASELINE in by_label and metric._cosine_statistic:
+            level = by_label[BASELINE].curve("level")
+            levels[""] = level, None if raw is None else raw - level
+        if not found.scores or not totals.words:
+            return WordMeasure(metric, raw, levels)
+        scores, (rows, contexts, first) = np.stack(found.scores, axis=1), totals.counts
+        causal = self.encoder.causal is True
+        return WordMeasure(
+            metric,
+            raw,
+            levels,
+            word_columns(totals.words, rows, contexts, first / rows, scores, is_causal=causal),
+            scores,
+            scores - levels[""][0].value if levels else None,
+            np.stack(found.errors, axis=1),
+            np.minimum(contexts, len(totals.shards)),  # a word's sentences are dealt to shards by chance
+        )
 
 
 def _measure_layer(
@@ -240,59 +267,3 @@ def _errors(squares: np.ndarray, n: np.ndarray, same_shard: np.ndarray) -> np.nd
     with np.errstate(invalid="ignore", divide="ignore"):
         rest = np.where(same_shard < 1 - 1e-12, 1 - same_shard, np.nan)
         return np.sqrt(squares * (1 - 1 / n) / rest)
-
-
-class _Writer:
-    """Writes a measure's curves, its baseline, and the difference of both."""
-
-    def __init__(
-        self,
-        values: Values,
-        resamples: Resamples,
-        label: str,
-        metric: Metric,
-        by_label: Mapping[str, _LayerValues],
-        *,
-        is_causal: bool,
-    ) -> None:
-        self.values, self.resamples, self.label, self.metric = values, resamples, label, metric
-        self.is_causal = is_causal
-        self.values_by_layer, self.baseline = by_label[label], by_label.get(BASELINE)
-
-    def write(self, totals: Totals, numbers: tuple[int, ...]) -> dict[str, pd.DataFrame]:
-        """Add the curves to the values; return the tables of a measure over words."""
-        for statistic in dict.fromkeys(name for each in self.values_by_layer.statistics for name in each):
-            if statistic == "raw":
-                self._add_curve("raw", self.values_by_layer.curve("raw"))
-            else:
-                self.values.set(Key(self.label, statistic), self.values_by_layer.curve(statistic).value)
-        above = None
-        if self.baseline is not None and self.metric._cosine_statistic:
-            level, scores = self.baseline.curve("level"), self.values_by_layer.scores
-            if not isinstance(self.metric, GroupMean):  # it is the level itself
-                self._add_curve(self.metric._cosine_statistic, level)
-                self.values.set(Key(self.label, "n"), self.baseline.curve("n").value)
-            elif np.isfinite(level.value).any():
-                self.values.set(Key(self.label, "baseline"), level.value)
-                adjusted = self.values_by_layer.curve("raw") - level
-                self._add_curve("adjusted", adjusted)
-                add_share(self.values, Key(self.label, "share_of_room"), adjusted, level, self.resamples)
-            above = np.stack(scores, axis=1) - level.value if scores else None
-        return self._tables(totals, numbers, above) if self.values_by_layer.scores and totals.words else {}
-
-    def _add_curve(self, statistic: str, curve: Curve) -> None:
-        add_curve(self.values, Key(self.label, statistic), curve, self.resamples)
-
-    def _tables(self, totals: Totals, numbers: tuple[int, ...], above: np.ndarray | None) -> dict[str, pd.DataFrame]:
-        scores, (rows, contexts, first) = np.stack(self.values_by_layer.scores, axis=1), totals.counts
-        columns = {
-            "word": totals.words,
-            "count": rows,
-            "contexts": contexts,
-            "first_share": first / rows,
-            **({"constant": first == rows} if self.is_causal else {}),
-            "mean": finite_mean(scores.T),
-        }
-        errors = np.stack(self.values_by_layer.errors, axis=1)
-        clusters = np.minimum(contexts, len(totals.shards))  # a word's sentences are dealt to shards by chance
-        return word_tables(self.label, self.metric, numbers, columns, scores, above, errors, clusters)

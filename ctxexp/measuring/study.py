@@ -21,10 +21,12 @@ from ctxexp.errors import DataError, MetricError, plugin_call
 from ctxexp.files.code_version import __version__
 from ctxexp.maths.resampling import Clusters, Stream
 from ctxexp.maths.word_mix import WordMix
-from ctxexp.measuring import build, measure_places
-from ctxexp.measuring.rows import Intervals, Observer, PairRows, Rows, TableRows, WordRows, require_pairs
+from ctxexp.measuring.pairs import PairVectors, measure_pairs, require_pairs
+from ctxexp.measuring.record import Record
+from ctxexp.measuring.tables import check_table, measure_tables
+from ctxexp.measuring.words import Intervals, Observer, WordRows, measure_words
 from ctxexp.metrics import RUN, Metric
-from ctxexp.model import Encoder
+from ctxexp.model import EmbeddingTable, Encoder
 from ctxexp.occurrences import Layers, Occurrences, Text
 from ctxexp.progress import Progress
 from ctxexp.results import Results
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
 
 # Machine epsilon of what the encoder computed in: differences at that level are noise, not spread.
 PRECISION = {"float32": None, "float16": 2.0**-10, "bfloat16": 2.0**-7}
-PARTS = "parts_of_the_text"
+HALVES_TABLE = "parts_of_the_text"
 LEAST_CLUSTERS = 8  # that a text needs to be halved
 HALVES = ("half", "other half")
 STATISTICS = ("raw", "baseline", "adjusted", "share_of_room")
@@ -81,40 +83,36 @@ class Study:
         `folder` is where metrics may leave files of their own. Raises CtxexpError; its `part` names the cause, by
         kind and label, where that is known.
         """
-        prototypes = self.check_prototypes()
-        self._require_gold(prototypes)
-        pairs = any(prototype.over == "pair" for prototype in prototypes.values())
-        stores = self._stores(vectors, progress, sentences=pairs)
+        record = self.record(folder)
+        overs = {prototype.over for prototype in record.prototypes.values()}
+        self._require_gold(record.prototypes)
+        stores = self._stores(vectors, progress, sentences="pair" in overs)
         calibrations: dict[str, Calibration] = {}
-        sources: list[Rows] = []
         words: WordRows | None = None
-        if any(prototype.over != "pair" for prototype in prototypes.values()):
+        if overs - {"pair"}:
             calibrations["words"] = Calibration(self.transform, self.transform_name)
-            sources.append(words := self._words(stores, calibrations["words"]))
-        if pairs:
+            words = self._words(stores, calibrations["words"])
+        if "pair" in overs:
             calibrations["sentences"] = Calibration(self.transform, self.transform_name)
-            sources.append(self._pairs(stores, calibrations["sentences"]))
-        if any(prototype.measures_embedding_tables for prototype in prototypes.values()) and (tables := self._tables()):
-            sources.append(tables)
-        results = measure_places(
-            sources,
-            self.metrics,
-            seed=self.seed,
-            bootstrap=self.bootstrap,
-            progress=stores.progress,
-            folder=folder,
-            title=self.title or self.encoder.name,
-        )
+            pairs = self._pairs(stores, calibrations["sentences"])
+        tables = self._tables() if any(p.measures_embedding_tables for p in record.prototypes.values()) else []
+        if words is not None:
+            measure_words(words, record, stores.progress)
+        if "pair" in overs:
+            measure_pairs(pairs, record, stores.progress)
+        if tables:
+            measure_tables(tables, record, stores.progress)
+        fitted = any(calibration.needs_fit for calibration in calibrations.values())
+        results = record.results()
         every_table = {
             **results.tables,
             "transform_fit": fit_table({over: calibration.records for over, calibration in calibrations.items()}),
-            PARTS: measure_parts(words, stores, self, prototypes) if words is not None and self.bootstrap else None,
+            HALVES_TABLE: measure_halves(words, stores, self, record) if words is not None and self.bootstrap else None,
         }
         return replace(
             results,
             tables={name: table for name, table in every_table.items() if table is not None},
-            info=results.info
-            | self._info(stores, fitted=any(c.needs_fit for c in calibrations.values()), pooled=pairs),
+            info=results.info | self._info(stores, fitted=fitted, pooled="pair" in overs),
         )
 
     def _stores(self, vectors: Vectors, progress: Progress | None, *, sentences: bool) -> Stores:
@@ -130,18 +128,19 @@ class Study:
             sentences=sentences,
         )
 
-    def check_prototypes(self) -> dict[str, Metric]:
-        """One of each metric, by label, once metrics, baselines and control are checked: before anything is encoded,
+    def record(self, folder: Path | None = None) -> Record:
+        """The record to measure into, once metrics, baselines and control are checked: before anything is encoded,
         since a plugin's factory may build anything."""
-        prototypes = {label: build(label, factory) for label, factory in self.metrics.items()}
-        names = {name for prototype in prototypes.values() for name in prototype.baselines if name != RUN}
+        title = self.title or self.encoder.name
+        record = Record(self.metrics, seed=self.seed, bootstrap=self.bootstrap, folder=folder, title=title)
+        names = {name for prototype in record.prototypes.values() for name in prototype.baselines if name != RUN}
         baselines: list[object] = [self.baseline, *map(self.named_baseline, sorted(names))]
         for baseline in baselines:
             if not isinstance(baseline, Baseline):
                 with plugin_call("baseline"):
                     raise MetricError(f"expected a ctxexp.Baseline, got {type(baseline).__name__}: derive it from that")
         self.control.require(self.encoder)
-        return prototypes
+        return record
 
     def _require_gold(self, prototypes: Mapping[str, Metric]) -> None:
         """Before anything is encoded: metrics over pairs need gold pairs, those over senses labels."""
@@ -187,17 +186,19 @@ class Study:
         store, occurrences = stores.words(self.corpus)
         return layers, occurrences, store.positions
 
-    def _pairs(self, stores: Stores, calibration: Calibration) -> Rows:
+    def _pairs(self, stores: Stores, calibration: Calibration) -> PairVectors:
         """The sentences of the gold pairs, each layer and mix in a space of its own."""
         text = stores.sentences(self.fit_on.unbounded) if self.fit_on else None
         corpus = self.corpus.unbounded
-        return PairRows(stores.sentences(corpus), corpus, mixes=stores.mixes, calibration=calibration, text=text)
+        return PairVectors(stores.sentences(corpus), corpus, mixes=stores.mixes, calibration=calibration, text=text)
 
-    def _tables(self) -> Rows | None:
-        """The model's embedding tables, as they are; None without any."""
+    def _tables(self) -> list[EmbeddingTable]:
+        """The model's embedding tables, checked."""
         with plugin_call("model"):
             tables = list(self.encoder.tables(self.corpus.running))
-            return TableRows(tables, encoder=self.encoder.name) if tables else None
+            for table in tables:
+                check_table(table, encoder=self.encoder.name)
+            return tables
 
     def _fit_info(self) -> FitInfo:
         """The text on which the transform was fitted."""
@@ -249,22 +250,21 @@ class Study:
         )
 
 
-def measure_parts(
-    words: WordRows, stores: Stores, study: Study, prototypes: Mapping[str, Metric]
-) -> pd.DataFrame | None:
+def measure_halves(words: WordRows, stores: Stores, study: Study, record: Record) -> pd.DataFrame | None:
     """A row a half, measure, statistic and layer, of the means over words whose cost is small, mean cosines, by the
     bands that both halves fill. None without such a measure, or for a text that has no halves."""
     import pandas as pd
 
     metrics = {
         label: study.metrics[label]
-        for label, prototype in prototypes.items()
+        for label, prototype in record.prototypes.items()
         if prototype._cosine_statistic and prototype.over in AVERAGED
     }
-    if not metrics or words.clusters is None or words.clusters.n < LEAST_CLUSTERS:
+    clusters = words.occurrences.clusters
+    if not metrics or clusters.n < LEAST_CLUSTERS:
         return None
-    halves = draw_halves(words.clusters, np.random.default_rng([study.seed, Stream.PARTS]))
-    occurrences = [stores.part(study.corpus, rows) for rows in halves]
+    halves = draw_halves(clusters, np.random.default_rng([study.seed, Stream.PARTS]))
+    occurrences = [stores.half(study.corpus, rows) for rows in halves]
     both = np.logical_and(*(half.mixed_words.filled for half in occurrences))
     tables = []
     for name, half in zip(HALVES, occurrences, strict=True):
@@ -275,9 +275,10 @@ def measure_parts(
             named_baseline=study.named_baseline,
             seed=study.seed,
             eps=words.eps,
-            is_part=True,
+            is_half=True,
         )
-        tables.append(part_table(name, measure_places([rows], metrics, seed=study.seed, bootstrap=0)))
+        measure_words(rows, of_half := Record(metrics, seed=study.seed, bootstrap=0))
+        tables.append(half_table(name, of_half.results()))
     return pd.concat(tables, ignore_index=True)
 
 
@@ -291,11 +292,11 @@ def draw_halves(clusters: Clusters, rng: np.random.Generator) -> tuple[np.ndarra
     return place < 0.5, place >= 0.5
 
 
-def part_table(part: str, results: Results) -> pd.DataFrame:
+def half_table(name: str, results: Results) -> pd.DataFrame:
     """The curves of a half's results, with its words and the bands that they fill."""
     frame = results.frame
     chosen = frame[frame.statistic.isin(STATISTICS) & (frame.place == LAYER)]
     filled = " ".join(str(int(each)) for each in results.info.mix.filled)
     words = results.info.corpus.occurrences
     columns = ["measure", "task", "statistic", "layer", "value"]
-    return chosen[columns].assign(part=part, words=words, filled=filled)[["part", "words", "filled", *columns]]
+    return chosen[columns].assign(part=name, words=words, filled=filled)[["part", "words", "filled", *columns]]

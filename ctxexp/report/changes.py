@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctxexp.measuring.study import HALVES, PARTS
+from ctxexp.measuring.study import HALVES, HALVES_TABLE
 from ctxexp.metrics.contextuality import VARIANTS
 from ctxexp.report.wording import CONTEXTUALITY, UNITS_TO_ONE, unit_label
 from ctxexp.results.results import AVERAGED, OVER_WORDS, mix_mark
@@ -33,7 +33,7 @@ _Z = NormalDist().inv_cdf(0.975)
 def halves(results: Results, key: Key) -> list[np.ndarray]:
     """The curve (n_layers,) in both halves of the text, of a mean over words, by the bands that both fill; flat where
     there is none. Empty for other measures."""
-    table, mix = results.tables.get(PARTS), results.info.mix
+    table, mix = results.tables.get(HALVES_TABLE), results.info.mix
     if table is None or key.place != LAYER or key.baseline or results.info.measure(key.measure).over not in AVERAGED:
         return []
     rows = table[(table.measure == key.measure) & (table.task == key.task) & (table.statistic == key.statistic)]

@@ -15,7 +15,7 @@ from ctxexp.errors import near
 from ctxexp.groups import Block, Group, Pairs
 from ctxexp.maths.statistics import aggregate
 from ctxexp.maths.sums import Batch, SumForm, Sums
-from ctxexp.measuring import checked_statistics, contract_violation
+from ctxexp.measuring.record import checked_statistics, contract_violation
 from ctxexp.metrics import Estimate, GroupMean, Metric, Output, Over
 from ctxexp.testing.report import Breach, Law, Report, report_on, require
 

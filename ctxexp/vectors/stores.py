@@ -304,7 +304,7 @@ class Stores:
             self.left_out[corpus.fingerprint] = n
         return store, self._occurrences[corpus.fingerprint]
 
-    def part(self, corpus: Corpus, rows: np.ndarray) -> Occurrences:
+    def half(self, corpus: Corpus, rows: np.ndarray) -> Occurrences:
         """The occurrences among some rows (n_rows,) bool of the store of a corpus whose words were asked for."""
         _, occurrences = self.words(corpus)
         return self._indices[corpus.fingerprint](measured=rows & (occurrences.forms >= 0))

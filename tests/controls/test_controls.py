@@ -19,7 +19,7 @@ from ctxexp.command import Experiment
 from ctxexp.errors import MetricError
 from ctxexp.matched_baselines import FrequencyMatched, PositionMatched, Twins
 from ctxexp.maths import mean_cosine
-from ctxexp.measuring.curves import _first_share
+from ctxexp.measuring.words import _first_share
 from ctxexp.plugins.registry import config_folder
 from ctxexp.report import shared_facts
 from ctxexp.vectors.stores import apply_control

@@ -14,7 +14,8 @@ import pytest
 from ctxexp import Baseline, Corpus, GroupMean, Metric, Occurrences
 from ctxexp.errors import MetricError
 from ctxexp.maths import Stream, mean_cosine
-from ctxexp.measuring import baseline_levels, build
+from ctxexp.measuring import baseline_levels
+from ctxexp.measuring.record import build
 from ctxexp.results import Key
 from tests.measuring_helpers import MemoryStore, contextual, measure, row_index_of, small, world
 from tests.shipped import (

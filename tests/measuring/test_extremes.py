@@ -10,7 +10,7 @@ import pytest
 
 import ctxexp
 from ctxexp import Corpus, EncodedSentence, Encoder, Occurrences, Results, Sentence
-from ctxexp.measuring.curves import listed_factor
+from ctxexp.measuring.writing import listed_factor
 from ctxexp.report.page.explorer import explorer_data
 from ctxexp.report.page.word_map import extremes
 from tests.measuring_helpers import DIM, MemoryStore, measure, row_index_of

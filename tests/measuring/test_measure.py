@@ -14,6 +14,7 @@ import pytest
 
 import ctxexp
 from ctxexp import (
+    Baseline,
     Block,
     Corpus,
     EncodedSentence,
@@ -23,11 +24,9 @@ from ctxexp import (
     Occurrences,
     Sentence,
     Text,
-    measuring,
 )
 from ctxexp.errors import DataError, MetricError
 from ctxexp.maths import mean_cosine
-from ctxexp.measuring.rows import WordRows
 from ctxexp.metrics import GroupScores
 from ctxexp.results import Key
 from ctxexp.testing import check
@@ -160,17 +159,20 @@ class FewDraws(SizeMatched):
 def test_any_named_baseline_stands_beside_the_first() -> None:
     store, occurrences, _ = world()
     named = {"few_draws": FewDraws, "size_matched": SizeMatched}
-    rows = WordRows(store, occurrences, OnePerSentence(size=60), named_baseline=lambda name: named[name]())
-    names = ("run", "few_draws", "size_matched")
-    curves = measuring.measure_places([rows], {"s": partial(SelfSimilarity, baselines=names)}, bootstrap=50).by_name
+
+    def by_name(baseline: Baseline, *names: str, bootstrap: int = 0) -> dict[str, np.ndarray]:
+        metrics = {"s": partial(SelfSimilarity, baselines=names)}
+        found = measure(
+            store, occurrences, metrics, baseline, named_baseline=lambda name: named[name](), bootstrap=bootstrap
+        )
+        return found.by_name
+
+    curves = by_name(OnePerSentence(size=60), "run", "few_draws", "size_matched", bootstrap=50)
     for name in ("", "few_draws_", "size_matched_"):
         np.testing.assert_allclose(curves[f"s/{name}adjusted"], curves["s/raw"] - curves[f"s/{name}baseline"])
         assert np.isfinite(curves[f"s/{name}adjusted_ci_low"]).all()
     assert not np.array_equal(curves["s/few_draws_baseline"], curves["s/size_matched_baseline"])
-    rows = WordRows(store, occurrences, FewDraws(), named_baseline=lambda name: named[name]())
-    beside = measuring.measure_places(
-        [rows], {"s": partial(SelfSimilarity, baselines=("size_matched",))}, bootstrap=0
-    ).by_name
+    beside = by_name(FewDraws(), "size_matched")
     np.testing.assert_array_equal(beside["s/baseline"], curves["s/few_draws_baseline"])  # the run's, where it has any
     np.testing.assert_array_equal(beside["s/size_matched_baseline"], curves["s/size_matched_baseline"])
 

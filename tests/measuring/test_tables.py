@@ -14,8 +14,8 @@ import torch
 
 from ctxexp import Block, Group, Output, Results, Sentence
 from ctxexp.errors import EncodingError, ModelError
-from ctxexp.measuring import measure_places
-from ctxexp.measuring.rows import TableRows
+from ctxexp.measuring.record import Record
+from ctxexp.measuring.tables import check_table, measure_tables
 from ctxexp.model import EmbeddingTable
 from ctxexp.models import ElmoNetwork
 from tests import tiny_models
@@ -136,7 +136,9 @@ class RowCount(Output):
 
 
 def measured(tables: Sequence[EmbeddingTable], folder: Path, **metrics: Any) -> Results:
-    return measure_places([TableRows(tables, encoder="model")], metrics, folder=folder, title="mine")
+    record = Record(metrics, folder=folder, title="mine")
+    measure_tables(tables, record)
+    return record.results()
 
 
 def test_values_are_scalars_and_files_lie_by_table(tmp_path: Path) -> None:
@@ -159,6 +161,6 @@ def test_values_are_scalars_and_files_lie_by_table(tmp_path: Path) -> None:
         (replace(TABLE, vectors=np.full((2, 2), np.inf)), "table 'input' holds NaN or infinite values"),
     ],
 )
-def test_a_malformed_table_is_named(tmp_path: Path, table: EmbeddingTable, message: str) -> None:
+def test_a_malformed_table_is_named(table: EmbeddingTable, message: str) -> None:
     with pytest.raises(EncodingError, match=message):
-        measured([table], tmp_path, tabled=Tabled)
+        check_table(table, encoder="model")

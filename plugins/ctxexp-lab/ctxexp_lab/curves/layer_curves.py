@@ -216,7 +216,7 @@ class LayerCurves(TrainerCallback):  # type: ignore[misc]  # transformers has no
         if self._built is None:
             encoder = LiveEncoder(self._encoder, self.name, 0)
             experiment = Experiment(configured(encoder, self.corpus, **self.choices))
-            experiment.study.check_prototypes()
+            experiment.study.record()  # checks what is measured
             for rule in self.rules:  # of a layer that isn't there
                 rule.breach(Estimates(*np.full((3, self._encoder.n_layers), np.nan)), 0)
             self._built = experiment
