@@ -94,22 +94,6 @@ def store_uri(folder: Path, uri: str | None) -> str:
     return own if own and (not uri or redact(own) == uri) else uri or sqlite_uri(folder / DATABASE)
 
 
-def version_of(client: MlflowClient) -> tuple[int, ...]:
-    """The first two numbers of the version of what serves or reads this client's store: of a server its own; (0,) where
-    it doesn't say."""
-    import mlflow
-    from mlflow.utils import credentials, rest_utils
-
-    text = mlflow.__version__
-    if client.tracking_uri.startswith("http"):
-        ask: Any = rest_utils.http_request  # MLflow leaves it untyped
-        creds: Any = credentials.get_default_host_creds
-        reply = ask(creds(client.tracking_uri), "/version", "GET")
-        text = reply.text if reply.status_code == 200 else ""
-    numbers = re.match(r"\s*(\d+)\.(\d+)", text)
-    return tuple(map(int, numbers.groups())) if numbers else (0,)
-
-
 def client(uri: str) -> MlflowClient:
     """An MLflow client of this store and no other: MLflow's global state and active run play no part."""
     configure_mlflow()

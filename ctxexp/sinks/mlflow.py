@@ -171,11 +171,8 @@ class MlflowSink(Sink):
             data = views.dataset_inputs(info.corpus)
             database.retry_insert(lambda: self.client.log_inputs(self.run_id, datasets=data))
             self.send_files(folder)
-            if self._is_alone:  # what a sweep's end gives its runs: a view of its charts, and a note on them
-                runs = [(info.title, results)]
-                chosen = f"attributes.run_id = '{self.run_id}'"
-                views.install(self.client, self.experiment_id, self.run_id, chosen, runs)
-                note = views.experiment_note("run", runs, self.experiment_id, self.run_id)
+            if self._is_alone:  # what a sweep's end gives its runs: a note on them
+                note = views.experiment_note("run", [(info.title, results)], self.experiment_id, self.run_id)
                 views.set_note(self.client, self.experiment_id, note)
             self.client.set_tag(self.run_id, LOGGED, "true")
 
@@ -236,8 +233,8 @@ class MlflowSink(Sink):
         return facts if uri.startswith("http") else {**facts, "hint": "after `ctxexp ui`, which serves it"}
 
     def finish_sweep(self, sweep: Sweep, report: SweepReport, metadata: Sequence[Mapping[str, str]]) -> None:
-        """Colour the jobs' runs by their labels, tell namesakes apart, terminate those that are still RUNNING, install
-        the sweep's view of charts, and create the summary run with the comparison."""
+        """Colour the jobs' runs by their labels, tell namesakes apart, terminate those that are still RUNNING, and
+        create the summary run with the comparison."""
         self._folder = sweep.summary
         run_ids = [run.get("run_id", "") for run in metadata]  # empty where a job has none
         errors = [f"{row.label}: {views.headline(row.error)}" for row in report.rows if row.error]
@@ -257,9 +254,7 @@ class MlflowSink(Sink):
         uri = self.uri or ""
         if not self.experiment_id or not uri.startswith("http"):  # nothing serves a file yet
             return ""
-        with tracking_errors(f"cannot read {redact(uri)}"):
-            tags = self.client.get_experiment(self.experiment_id).tags
-        return views.sweep_link(uri, self.experiment_id, sweep.id, tags)
+        return views.sweep_link(uri, self.experiment_id, sweep.id)
 
     def reuse(self, run: Run, saved: Run) -> None:
         self.send_once(saved)
@@ -291,9 +286,7 @@ def _settle_runs(sink: MlflowSink, sweep: Sweep, report: SweepReport, run_ids: S
 
 def _send_summary(sink: MlflowSink, sweep: Sweep, report: SweepReport, run_ids: Sequence[str]) -> None:
     client, experiment_id = sink.client, sink.experiment_id
-    if report.compared:
-        views.install(client, experiment_id, sweep.id, views.jobs_filter(sweep.id), report.compared)
-    link = views.sweep_link(sink.uri or "", experiment_id, sweep.id, client.get_experiment(experiment_id).tags)
+    link = views.sweep_link(sink.uri or "", experiment_id, sweep.id)
     counts = Counter(row.status for row in report.rows)
     sink.create_run(
         f"comparison of {len(report.compared)} jobs" if report.compared else "comparison (no job finished)",

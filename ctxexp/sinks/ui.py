@@ -16,7 +16,7 @@ from ctxexp.errors import TrackingError
 from ctxexp.files.credentials import mask, redact
 from ctxexp.files.process import raise_on_termination
 from ctxexp.sinks import database
-from ctxexp.sinks.views import VIEW, base, run_link, sweep_link
+from ctxexp.sinks.views import base, run_link, sweep_link
 
 START_TIMEOUT = 120.0  # seconds; 8 on an idle machine
 
@@ -36,8 +36,8 @@ def last_sweep_link(uri: str, experiment: str, address: str | None = None) -> st
         for each in (f"{query} AND attributes.status = 'FINISHED'", query):
             for run in client.search_runs([number], each, max_results=1, order_by=newest):
                 run_id, last_sweep = run.info.run_id, run.data.tags.get(database.SWEEP)
-                if last_sweep or f"{VIEW}{run_id}" in entity.tags:
-                    return sweep_link(where, number, last_sweep or run_id, entity.tags)
+                if last_sweep:
+                    return sweep_link(where, number, last_sweep)
                 return run_link(where, number, f"{run_id}/model-metrics")
     return None
 

@@ -1,16 +1,10 @@
 """What MLflow shows of runs: each as it is stored there (the curves that people compare under names that it allows,
-flat texts, tags, notes), and what its pages open with: the view of a sweep or a run (headline curves first, under
-titles that say how to read them), the note above it, and the addresses of these.
-
-A view is a tag of the experiment that holds the page's own state, as the page itself writes it when one is saved.
+flat texts, tags, notes), the note above an experiment's runs, and the addresses of its pages.
 """
 
 from __future__ import annotations
 
-import base64
 import json
-import time
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -19,33 +13,27 @@ from urllib.parse import urlencode
 
 from ctxexp.files.credentials import redact
 from ctxexp.files.process import process_tags
-from ctxexp.report.charts import HEADLINES
 from ctxexp.report.findings import comparison_finding, sweep_finding
 from ctxexp.report.page import REPORT
 from ctxexp.report.style import colours
 from ctxexp.report.terminal import WIDEST, answer
-from ctxexp.report.wording import LabelledResults, direction, full_title
+from ctxexp.report.wording import LabelledResults
 from ctxexp.results import Results
 from ctxexp.results.results import main_statistics, may_be_main, mix_mark
 from ctxexp.results.run_info import CorpusInfo
-from ctxexp.results.values import LAYER, Key
+from ctxexp.results.values import Key
 from ctxexp.sinks import Run, SweepReport
-from ctxexp.sinks.database import BUNDLE, KEY, KIND, SWEEP, retry_insert, version_of
+from ctxexp.sinks.database import BUNDLE, KEY, KIND, SWEEP, retry_insert
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import DatasetInput
 
 MAX_NAME = 250  # characters that MLflow takes
-N_HEADLINES = 5
 COLOUR, NOTE = "mlflow.runColor", "mlflow.note.content"
-VIEW = "mlflow.sharedViewState."  # of the experiment, with a sweep or a run behind it
 OWN_NOTE = "ctxexp.note"  # of the experiment: the note that we wrote, and may write anew
 MAX_TAG = 8000  # characters of a run's tag
 MAX_EXPERIMENT_TAG = 5000  # characters of an experiment's tag
-FIRST = (3, 15)  # the first version whose page reads these; that of 3.5 breaks down at them
-OPEN_SECTION = "Layer by layer: step = layer"  # of a view
-CHARTS = {"compareRunsMode": "CHART", "workflowType": "machine_learning"}  # else the page is about traces
 # MLflow's own columns User, Source and Version, which its client leaves empty.
 _SOURCE = {
     "user": "mlflow.user",
@@ -82,18 +70,6 @@ def keys_to_compare(results: Results) -> list[Key]:
         few = [key for key in keys if key.name in statistics]
         main_keys += few or [key for key in keys if may_be_main(key)]
     return main_keys
-
-
-def headline_keys(runs: Iterable[Results]) -> list[Key]:
-    """The curves that come first: of the headline measures before others, at most five."""
-    order = {measure: place for place, measure in enumerate(HEADLINES)}
-    places = {
-        key: order.get(results.info.definition_name(key.measure), len(order))
-        for results in runs
-        for key in results.main_keys
-        if key.place == LAYER
-    }
-    return sorted(places, key=lambda key: places[key])[:N_HEADLINES]
 
 
 def metric_name(key: str) -> str:
@@ -179,88 +155,12 @@ def sweep_note(report: SweepReport, run_ids: Sequence[str], link: str) -> str:
     return "\n".join(lines)[:7900]
 
 
-def install(
-    client: MlflowClient, experiment_id: str, view: str, run_filter: str, runs: Sequence[LabelledResults]
-) -> None:
-    """Save a view of the runs that a search filter selects and that gave these results, where the page that will show
-    it reads such views: headline curves first, those of a measure each in a folded section."""
-    if version_of(client) < FIRST:
-        return
-    marked = [marked_results(results) for _, results in runs]
-    sections = {OPEN_SECTION: headline_keys(marked)}
-    for key in dict.fromkeys(key for results in marked for key in keys_to_compare(results) if key.place == LAYER):
-        sections.setdefault(key.measure, []).append(key)
-    for names in ([*sections], [OPEN_SECTION]):  # headlines alone where all are too long for a tag
-        charts = [_chart(name, key, marked) for name in names for key in sections[name]]
-        state = json.dumps(_state(run_filter, names, charts)).encode()
-        packed = "deflate;" + base64.b64encode(zlib.compress(state)).decode()
-        now = int(time.time() * 1000)
-        name = f"{', '.join(label for label, _ in runs)[:80]} ({view})"
-        text = json.dumps({"name": name, "createdAt": now, "updatedAt": now, "state": packed})
-        if len(text) <= MAX_EXPERIMENT_TAG:
-            retry_insert(partial(client.set_experiment_tag, experiment_id, f"{VIEW}{view}", text))
-            return
-
-
 def set_note(client: MlflowClient, experiment_id: str, note: str) -> None:
     """Make this the experiment's note, which its page shows above the charts; one that a person wrote stays."""
     tags = client.get_experiment(experiment_id).tags
     if tags.get(NOTE, "") in ("", tags.get(OWN_NOTE)):
         for tag in (OWN_NOTE, NOTE):
             retry_insert(partial(client.set_experiment_tag, experiment_id, tag, note[:MAX_EXPERIMENT_TAG]))
-
-
-def _state(run_filter: str, sections: Sequence[str], charts: Sequence[object]) -> dict[str, object]:
-    """The page's state: sections with their charts, of which the first alone is open."""
-    return {
-        "searchFilter": run_filter,
-        "orderByKey": "attributes.start_time",
-        "orderByAsc": True,
-        "startTime": "ALL",
-        "lifecycleFilter": "Active",
-        "datasetsFilter": [],
-        "modelVersionFilter": "All Runs",
-        "selectedColumns": ["attributes.`Source`", "attributes.`Dataset`"],
-        "runsHiddenMode": "FIRST_20_RUNS",
-        "runListHidden": False,
-        "viewMaximized": False,
-        "isAccordionReordered": True,  # or the page sorts sections by name
-        "hideEmptyCharts": True,
-        "globalLineChartConfig": {"xAxisKey": "step", "lineSmoothness": 0},
-        "compareRunSections": [
-            {"uuid": name, "name": name, "display": name == OPEN_SECTION, "isReordered": True, "deleted": False}
-            | {"isGenerated": False, "columns": 2, "cardHeight": 300}
-            for name in sections
-        ],
-        "compareRunCharts": charts,
-    }
-
-
-def _chart(section: str, key: Key, runs: Sequence[Results]) -> dict[str, object]:
-    metric = metric_name(str(key))
-    title = [full_title(key.measure, key.task, runs), key.label(), direction(runs, key.measure)]
-    return {
-        "uuid": f"{section} {metric}",
-        "type": "LINE",
-        "metricKey": metric,
-        "selectedMetricKeys": [metric],
-        "displayName": ", ".join(filter(None, title)),
-        "nodeLevelSystemMetricConfiguration": {"metric": metric, "type": "node"},  # or the page shows its key
-        "metricSectionId": section,
-        "runsCountToCompare": 20,
-        "xAxisKey": "step",
-        "xAxisScaleType": "linear",
-        "yAxisKey": "metric",
-        "yAxisExpressions": [],
-        "scaleType": "linear",
-        "range": {},
-        "lineSmoothness": 0,
-        "useGlobalXaxisKey": True,
-        "useGlobalLineSmoothing": True,
-        "displayPoints": True,
-        "isGenerated": False,
-        "deleted": False,
-    }
 
 
 def dataset_inputs(corpus: CorpusInfo) -> list[DatasetInput]:
@@ -290,20 +190,16 @@ def run_link(uri: str, experiment_id: str, page: str) -> str:
     return f"{base(uri)}/#/experiments/{experiment_id}/runs/{page}?workflowType=machine_learning"
 
 
-def jobs_filter(sweep: str) -> str:
-    """The search filter that selects the jobs of a sweep among an experiment's runs."""
-    return f"tags.`{SWEEP}` = '{sweep}' AND tags.`{KIND}` = 'job'"
-
-
-def sweep_link(uri: str, experiment_id: str, sweep: str, tags: Mapping[str, str]) -> str:
-    """The page where MLflow overlays the curves of a sweep's jobs, or of a run with a view of its own; `uri` is the
-    store's or the UI's address.
-
-    With the view, if the experiment's `tags` hold one; else the run list with all charts. MLflow's front page and its
-    Compare button show no curves.
-    """
-    query = {"viewStateShareKey": sweep}
-    if f"{VIEW}{sweep}" not in tags:  # beside a filter the page ignores a view
-        order = {"orderByKey": "attributes.start_time", "orderByAsc": "true", "startTime": "ALL"}
-        query = {"searchFilter": jobs_filter(sweep), **order, "lifecycleFilter": "Active"}
-    return f"{base(uri)}/#/experiments/{experiment_id}/runs?{urlencode(query | CHARTS)}"
+def sweep_link(uri: str, experiment_id: str, sweep: str) -> str:
+    """The page where MLflow overlays the curves of a sweep's jobs; `uri` is the store's or the UI's address. (Its front
+    page and its Compare button show no curves.)"""
+    query = {
+        "searchFilter": f"tags.`{SWEEP}` = '{sweep}' AND tags.`{KIND}` = 'job'",
+        "orderByKey": "attributes.start_time",
+        "orderByAsc": "true",
+        "startTime": "ALL",
+        "lifecycleFilter": "Active",
+        "compareRunsMode": "CHART",
+        "workflowType": "machine_learning",
+    }
+    return f"{base(uri)}/#/experiments/{experiment_id}/runs?{urlencode(query)}"
