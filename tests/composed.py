@@ -3,48 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ctxexp import Corpus
 from ctxexp.command import cli, compose
-from ctxexp.command.config import parse_config
+from ctxexp.command import registry as registry_of_command
+from ctxexp.command.config import own_component, parse_config
+from ctxexp.command.options import plain_config, read_choices
 from ctxexp.plugins.registry import Offer, build_registry, load_plugin_files
 
 
 def composed(*overrides: str, registry: Any = None, **nodes: Any) -> Any:
     """The config that these words make, with plain nodes in place of theirs, of the registry's names (None: the
     command's)."""
-    from hydra import compose as hydra_compose
-
-    compose.prepare()
-    with compose._hydra():
-        values = compose.plain_values(hydra_compose("ctxexp", overrides=list(overrides)))
-    return parse_config({**values, **nodes}, registry or compose.registry())
+    return parse_config({**plain_config(read_choices(overrides)), **nodes}, registry or registry_of_command())
 
 
 def of(config: Any, corpus: Corpus) -> Any:
     """The config with this corpus as its data set."""
-    return config.with_factories("dataset", {corpus.name: lambda: corpus})
+    return with_part(config, "dataset", corpus.name, lambda: corpus)
+
+
+def with_part(config: Any, kind: str, name: str, factory: Any) -> Any:
+    """The config with this part, by its factory, in place of its own."""
+    return replace(config, **{kind: own_component(kind, name, factory)})
 
 
 def check_command(words: Sequence[str], *, multirun: bool = False) -> None:
     """Raise CtxexpError for what a command of these words would fail at before torch is loaded."""
-    compose.check_command(compose.read_overrides(words), multirun=multirun)
+    overrides = compose.read_overrides(words)
+    compose.compose_sweep(overrides) if multirun else compose.compose_run(overrides)
 
 
 def planned(words: Sequence[str]) -> dict[str, str]:
     """The values that an experiment's own sweep gives each key."""
     from hydra import compose as hydra_compose
 
-    with compose._hydra():
+    compose.prepare()
+    with compose.hydra_configs():
         whole = hydra_compose("ctxexp", overrides=list(words), return_hydra_config=True)
     return {key: str(values) for key, values in (whole.hydra.sweeper.get("params") or {}).items()}
 
 
 def config_of(words: Sequence[str]) -> Any:
     """The config of these words, with the secrets that they refer to."""
-    return compose.config_of(words)
+    return compose.compose_sweep(compose.read_overrides(words))
 
 
 def run_command_line(words: Sequence[str]) -> int | str | None:

@@ -25,7 +25,7 @@ from ctxexp.host import callers_process, plain
 from ctxexp.metrics import Metric
 from ctxexp.model import Encoder
 from ctxexp.models.huggingface import from_transformers
-from ctxexp.plugins.registry import option_names
+from ctxexp.plugins.registry import load_plugin_files, option_names, registry
 from ctxexp.progress import Progress
 from ctxexp.report.wording import unique_labels
 from ctxexp.results import Results
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 KEYS = {key: key for key in ("seed", "min_contexts", "bootstrap", "weights", "device")}
 KEYS |= {"column": "dataset.column", "layers": "model.layers"}  # keywords of `measure`, by the config's keys
 OTHERS = ("metrics", "baseline", "transform", "control", "tokenizer", "options", "folder", "progress")
+PARTS = ("transform", "control", "baseline")  # given by name or as an object
 TEXT_SECOND = "the model stands first, then the text: ctxexp.measure(model, text)"
 log = logging.getLogger("ctxexp")
 Text = str | Path | Corpus | Mapping[str, Any] | Iterable[str | Sequence[str] | Sentence | Mapping[str, Any]]
@@ -128,7 +129,8 @@ def configured(
         >>> config.model.name, config.dtype
         ('gpt2', 'bfloat16')
     """
-    from ctxexp.command.overrides import typed_model  # Hydra's
+    from ctxexp.command.config import own_component, parse_config
+    from ctxexp.command.options import plain_config, read_choices, typed_model
 
     for key in keywords.keys() - {*KEYS, *OTHERS}:
         raise ConfigError(_unknown(key))
@@ -137,32 +139,41 @@ def configured(
     model = _model(model, chosen)
     check_text(text)
     column = None if text is None or isinstance(text, str | Path) else chosen.pop("column", None)
-    keys = {KEYS[key]: value for key, value in chosen.items() if key in KEYS}
-    words, own = _args(options), list[str]()
+    parts: dict[str, Any] = {kind: chosen[kind] for kind in PARTS if kind in chosen}
+    _check_parts(parts, chosen.get("metrics"))
+    choices = {KEYS[key]: value for key, value in chosen.items() if key in KEYS}
+    choices |= {kind: part for kind, part in parts.items() if isinstance(part, str)}
+    if not isinstance(chosen.get("metrics"), Mapping | None):
+        choices["metric"] = chosen["metrics"]
+    if isinstance(text, str | Path):
+        choices |= {"dataset": "text", "dataset.path": text} if isinstance(text, Path) else {"dataset": text}
+    more = options if isinstance(options, Mapping) else read_choices(_words(options))
     if isinstance(model, str):
-        model, own = typed_model(model)
-    if twice := [key for key in keys if any(word.startswith(f"{key}=") for word in (*words, *own))]:
-        raise ConfigError(f"{twice[0]} is given twice, as a keyword and in options: leave one out")
-    choices = {"model": model, "metric": chosen.get("metrics")}
-    choices |= {kind: chosen.get(kind) for kind in ("transform", "control", "baseline")}
-    config = _compose(choices, text, [*own, *_args(keys), *words])
+        choices["model"], own = typed_model(model)
+        more = {**read_choices(own), **more}
+    for key in choices.keys() & more.keys():
+        raise ConfigError(f"{key} is given twice, as an argument and in options: leave one out")
+    if "plugins" in more:
+        load_plugin_files(more["plugins"])
+    config = parse_config(plain_config({**choices, **more}), registry())
     is_untrained = isinstance(model, str) and config.weights.name == "untrained"
     if is_untrained and "weights" not in (config.model.signature() or {}):
         raise ConfigError(
             f"weights=untrained: model {config.model.name!r} doesn't take it, and would be the trained one; expected a "
             "model with the option weights, as bert, gpt2 or elmo, with model.checkpoint=... for another one's shape"
         )
-    for kind, choice in choices.items():
-        if kind == "metric" and isinstance(choice, Mapping):
-            config = config.with_factories(kind, choice)
-        elif choice is not None and not isinstance(choice, str | Sequence):
-            factory: Any = choice if kind == "transform" else partial(lambda choice: choice, choice)
-            config = config.with_factories(kind, {_name(choice): factory})
+    objects: dict[str, Any] = {
+        kind: own_component(kind, _name(part), part if kind == "transform" else partial(lambda part: part, part))
+        for kind, part in parts.items()
+        if not isinstance(part, str)
+    }
+    if isinstance(metrics := chosen.get("metrics"), Mapping):
+        objects["metric"] = {label: own_component("metric", label, factory) for label, factory in metrics.items()}
     if isinstance(model, Encoder):
-        config = replace(config, dtype=model.dtype)  # type: ignore[arg-type]  # an encoder's own, whatever it is
+        objects |= {"model": own_component("model", _name(model), lambda: model), "dtype": model.dtype}
     if (corpus := corpus_of(model, text, config.words, column)) is not None:
-        config = config.with_factories("dataset", {corpus.name: lambda: corpus})
-    return config
+        objects["dataset"] = own_component("dataset", corpus.name, lambda: corpus)
+    return replace(config, **objects)
 
 
 def _unknown(key: str) -> str:
@@ -263,51 +274,35 @@ def _name(part: object) -> str:
     return str(next(filter(None, names), type(part).__name__))
 
 
-def _compose(choices: Mapping[str, Any], text: Text | None, options: Sequence[str]) -> Config:
-    """The config that these choices make as arguments of a command line, where they are texts. Raises ConfigError for
-    objects of the wrong kind."""
-    from ctxexp.command import compose  # Hydra's
-    from ctxexp.command.overrides import Location, as_value
-
-    transform, metrics = choices.get("transform"), choices.get("metric")
-    for name, factory in {"transform": transform, **(metrics if isinstance(metrics, Mapping) else {})}.items():
-        if factory is not None and not isinstance(factory, str) and not callable(factory):
+def _check_parts(parts: Mapping[str, object], metrics: object) -> None:
+    """Raise ConfigError, with what to write, for objects of the wrong kind."""
+    factories = {name: part for name, part in parts.items() if name == "transform" and not isinstance(part, str)}
+    for name, factory in {**factories, **(metrics if isinstance(metrics, Mapping) else {})}.items():
+        if not callable(factory):
             raise ConfigError(f"{name}: expected a factory, such as a class, got {type(factory).__name__}")
     for kind, base in (("control", Control), ("baseline", Baseline)):
-        if (choice := choices.get(kind)) is not None and not isinstance(choice, str | base):
+        if not isinstance(choice := parts.get(kind, ""), str | base):
             raise ConfigError(f"{kind}: expected a name or a ctxexp.{base.__name__}, got {type(choice).__name__}")
-    args = [f"{kind}={name}" for kind, name in choices.items() if isinstance(name, str) and kind != "metric"]
-    if metrics is not None and not isinstance(metrics, Mapping):
+    if not isinstance(metrics, Mapping | None):
         names = metrics if isinstance(metrics, list | tuple) else [metrics]
         if odd := [type(name).__name__ for name in names if not isinstance(name, str)]:
             raise ConfigError(
                 f"metrics: expected names, got {odd[0]}; objects go by label, as in metrics={{'mine': Mine}}"
             )
-        args.append(f"metric=[{','.join(names)}]")
-    if isinstance(text, str | Path):
-        if text in option_names("model") and not Path(text).exists():
-            raise ConfigError(f"text: {text} is a model; {TEXT_SECOND}")
-        is_path = isinstance(text, Path)
-        args += Location("dataset", "text", str(text)).overrides if is_path else [f"dataset={as_value(text)}"]
-    return compose.config_of([*args, *options])
 
 
-def _args(options: object) -> list[str]:
+def _words(options: object) -> list[str]:
     """The options as words of a command line. Raises ConfigError, with what to write, for what can't be."""
-    from ctxexp.command.overrides import as_value  # Hydra's
-
     expected = 'options: expected keys and values, as in options={"dtype": "bfloat16"}, or words of the command line'
-    if isinstance(options, Mapping):
-        return [f"{key}={as_value(value)}" for key, value in options.items()]
     if isinstance(options, str):
         try:
             return shlex.split(options)
         except ValueError as error:  # a quote that nothing closes
             raise ConfigError(f"{expected}; {options[:60]!r} can't be split into words: {error}") from None
-    args: list[Any] = list(options) if isinstance(options, Iterable) and not isinstance(options, bytes) else [options]
-    if odd := [arg for arg in args if not isinstance(arg, str)]:
+    words: list[Any] = list(options) if isinstance(options, Iterable) and not isinstance(options, bytes) else [options]
+    if odd := [word for word in words if not isinstance(word, str)]:
         raise ConfigError(f"{expected}, got {type(odd[0]).__name__}")
-    return args
+    return words
 
 
 def _model(model: object, chosen: dict[str, Any]) -> str | Encoder:
@@ -339,6 +334,8 @@ def check_text(text: object) -> None:
         )
     hints = {IOBase: "; give its path", set: "; sorted(text) has an order", bytes: "; text.decode() is text"}
     hint = next((hint for kind, hint in hints.items() if isinstance(text, kind)), "")
+    if isinstance(text, str) and text in option_names("model") and not Path(text).exists():
+        raise ConfigError(f"text: {text} is a model; {TEXT_SECOND}")
     is_table = hasattr(text, "column_names") or hasattr(text, "collect_schema")  # Arrow's and Polars' needn't iterate
     if hint or not (is_table or isinstance(text, str | Path | Corpus | Iterable | None)):
         raise ConfigError(f"text: expected sentences, a file's path or a Corpus, got {type(text).__name__}{hint}")

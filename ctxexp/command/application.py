@@ -21,10 +21,10 @@ from omegaconf.errors import OmegaConfBaseException
 
 from ctxexp.command import compose
 from ctxexp.command.config import components_of, environment_unresolved, key_names
-from ctxexp.command.job import job_of, log_to_stderr, task, typed_overrides
-from ctxexp.command.overrides import quote
+from ctxexp.command.job import job_of, log_to_stderr, run_job, task, typed_overrides
+from ctxexp.command.options import quote
 from ctxexp.errors import ConfigError, CtxexpError, DiskError, line, suggestions
-from ctxexp.files import disk_error_message, is_disk_full, user_path
+from ctxexp.files import check_writable, disk_error_message, is_disk_full, user_path
 from ctxexp.files.job_folder import new_id, read_state, try_state
 from ctxexp.files.process import process_tags, watch_parent_in_workers
 from ctxexp.jobs import Sinks, error_message
@@ -58,6 +58,10 @@ def _parse_flags(argv: list[str]) -> Namespace:
     modes = [flags.run, flags.multirun, flags.cfg, flags.info]
     if len([*filter(None, modes)]) > 1 or (flags.resolve and not flags.cfg):
         raise ConfigError("expected one of --run, --multirun, --info and --cfg, which alone takes --resolve")
+    if flags.config_name or flags.config_path:
+        raise ConfigError(
+            "--config-name and --config-path: ctxexp has one config; options of your own lie in a --config-dir"
+        )
     flags.words = [word for word in argv if word != OPEN_FLAG]
     for override in flags.overrides:
         flags.words.remove(override)
@@ -71,31 +75,35 @@ def run_experiment(argv: list[str]) -> int:
     if flags.open:
         open_when_made()
     add_config_folder(flags.config_dir)
-    if flags.shell_completion:
-        compose.prepare()
-    else:
-        overrides = compose.read_overrides(flags.overrides)
-        sys.argv[1:] = [*flags.words, *overrides]  # Hydra reads them there
-        flags.overrides = overrides
+    compose.prepare()
+    if not flags.shell_completion:
+        flags.overrides = compose.read_overrides(flags.overrides)
+        sys.argv[1:] = [*flags.words, *flags.overrides]  # Hydra reads them there
         for broken in registry().broken:
             show(f"warning: {line(broken)}", sys.stderr)
-    only_shows = flags.hydra_help or flags.cfg or flags.shell_completion or flags.info
-    place = None
-    if not only_shows:
-        config = compose.check_command(flags.overrides, multirun=flags.multirun)
-        place = user_path(config.tracking.folder).resolve() / "hydra"
+    is_shown = flags.hydra_help or flags.cfg or flags.shell_completion or flags.info
+    if not is_shown and not flags.multirun:
+        composed, experiment = compose.compose_run(flags.overrides)
+        tracking = experiment.config.tracking
+        folder, overrides = job_of(composed, tracking.folder, tracking.sweep or new_id())
+        try:
+            check_writable(folder)
+        except DiskError as error:
+            raise DiskError(f"{error} (tracking.folder=)") from error
+        return run_application(lambda: run_job(composed, experiment, folder, overrides))
+    place = None if is_shown else user_path(compose.compose_sweep(flags.overrides).tracking.folder).resolve() / "hydra"
     # Hydra would print a traceback of its own and leave; with this it lets its exceptions through to us.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     application: Callable[[], None] = hydra.main(
         version_base="1.3", config_path=str(config_folder()), config_name="ctxexp"
     )(task)
     try:
-        if not only_shows:
+        if not is_shown:
             return run_application(application)
         with environment_unresolved():
             application()
     except (HydraException, OmegaConfBaseException) as error:
-        raise ConfigError(compose.explain(error)) from error
+        raise ConfigError(compose.explain(error, flags.overrides)) from error
     except BrokenPipeError:
         raise
     except OSError as error:  # jobs record their own: this is Hydra's folder for its log

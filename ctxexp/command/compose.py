@@ -1,147 +1,257 @@
-"""Hydra and the registry: where configs lie, which options plugins add, and every error as one line."""
+"""From the words of a command line to a config, by Hydra: where its options come from, and every error in one line."""
 
 from __future__ import annotations
 
-import copy
-import inspect
 import logging
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from hydra import compose, initialize_config_dir
 from hydra.core.config_search_path import ConfigSearchPath
-from hydra.core.config_store import ConfigStore
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.object_type import ObjectType
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import ChoiceSweep, Override, QuotedString
 from hydra.core.plugins import Plugins
-from hydra.core.singleton import Singleton
+from hydra.plugins.config_source import ConfigResult, ConfigSource
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.basecontainer import BaseContainer
-from omegaconf.errors import OmegaConfBaseException
 
-from ctxexp.command.config import MISSING, Config, leaves, parse_config, plain_values, refuse_written
+from ctxexp.command.config import Config, leaves, parse_config, plain_values, refuse_written
 from ctxexp.command.experiment import Experiment
-from ctxexp.command.overrides import (
-    expand_locations,
-    first_job,
-    normalize_overrides,
-    parse,
-    take_plugins,
+from ctxexp.command.options import (
+    LOCATION_OPTIONS,
+    find_location,
+    find_option,
+    group_of,
+    is_place,
+    meant_by,
+    plain_config,
+    quote,
     unknown_option,
 )
-from ctxexp.errors import SYNONYMS, ConfigError, CtxexpError, line, short, suggestions
+from ctxexp.errors import SYNONYMS, ConfigError, CtxexpError, error_text, line, short, suggestions
 from ctxexp.files import user_path
-from ctxexp.plugins import CONFIG_KINDS, Factory
-from ctxexp.plugins.arguments import arguments
+from ctxexp.plugins import CONFIG_KINDS
 from ctxexp.plugins.registry import (
     GROUPS,
     LISTS,
+    LOCATION_ARGUMENTS,
+    add_config_folder,
     config_folder,
     config_folders,
+    load_plugin_files,
+    option_names,
+    own_config_folder,
     plugin_files,
     refuse_typed,
     registry,
 )
+from ctxexp.progress import Progress
 
-log = logging.getLogger("ctxexp")
-SHARED = {"device": "${device}", "dtype": "${dtype}", "seed": "${seed}"}  # arguments that follow the run's own keys
-SHARED_DATASET = {"tokenizer": "${words.tokenizer}", "lower": "${words.lower}"}
 OPTIMISING = ("optuna", "ax", "nevergrad")  # sweepers
-HYDRAS_CONFIGS = ("hydra", "_dummy_empty_config_.yaml")  # in its store
-
-_own_state: dict[type, Any] = {}  # Hydra's singletons while `own_hydra` composes
+log = logging.getLogger("ctxexp")
 
 
-def read_overrides(words: Sequence[str]) -> list[str]:
-    """The words of a command line, less its flags, as Hydra's overrides: locations written out, which a line of the
-    log says, plugins loaded, and every registered name an option. Raises ConfigError, for a secret in clear too."""
-    overrides = take_plugins(normalize_overrides(words))
-    refuse_typed(overrides)
-    prepare()
-    overrides, locations = expand_locations(overrides)
-    for place in dict.fromkeys(locations):
-        if place.group != "dataset":  # of a text the run says what it read
-            log.info("%s is read as %s", place.place, " ".join(place.overrides))
-    return overrides
+class OptionSource(ConfigSource):  # type: ignore[misc]  # Hydra is untyped to us
+    """Where Hydra looks options of our groups up: each with all of its keys, whether a file, a plugin or a location. It
+    takes the user's plugin files and config folder to the workers of a sweep."""
+
+    def __init__(self, provider: str, path: str) -> None:
+        super().__init__(provider, path)
+        self.plugins, self.folder = [str(file) for file in plugin_files()], own_config_folder()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        load_plugin_files(self.plugins)
+        add_config_folder(self.folder)
+
+    @staticmethod
+    def scheme() -> str:
+        return "ctxexp"
+
+    def load_config(self, config_path: str) -> ConfigResult:
+        option = find_option(*_of_group(config_path))
+        assert option is not None
+        node = OmegaConf.create({"defaults": option.defaults, **option.values} if option.defaults else option.values)
+        return ConfigResult(self.provider, self.full_path(), node, {"package": option.package})
+
+    def is_config(self, config_path: str) -> bool:
+        group, name = _of_group(config_path)
+        return group in CONFIG_KINDS and bool(name) and find_option(group, name) is not None
+
+    def is_group(self, config_path: str) -> bool:
+        return config_path in CONFIG_KINDS
+
+    def available(self) -> bool:
+        return True
+
+    def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
+        return [] if results_filter is ObjectType.GROUP else option_names(config_path)
 
 
-class _PluginConfigs(SearchPathPlugin):  # type: ignore[misc]  # Hydra is untyped to us
-    """Adds the config folders that plugins offer, and before all others the user's."""
+def _of_group(config_path: str) -> tuple[str, str]:
+    group, _, name = config_path.partition("/")
+    return group, name
+
+
+class _Places(SearchPathPlugin):  # type: ignore[misc]
+    """Adds our options, and the config folders that plugins offer; before all others the user's."""
 
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
         folders = config_folders()
         ours = folders.index(config_folder())
         for folder in folders[:ours]:
             search_path.prepend("ctxexp-user", f"file://{folder}")
+        search_path.prepend("ctxexp", "ctxexp://")
         for folder in folders[ours + 1 :]:
             search_path.append("ctxexp-plugin", f"file://{folder}")
 
 
 def prepare() -> None:
-    """Make every registered name a Hydra option: from its YAML, else from its factory's signature, and no other."""
-    Plugins.instance().register(_PluginConfigs)
+    """Make the options known to Hydra."""
+    Plugins.instance().register(OptionSource)
+    Plugins.instance().register(_Places)
     # So that Hydra's own files lie where ours do: it knows no `~`.
     OmegaConf.register_new_resolver("ctxexp.folder", lambda folder: str(user_path(folder)), replace=True)
-    store = ConfigStore.instance()
-    for kind in CONFIG_KINDS:
-        store.repo.pop(kind, None)  # an earlier command's, its locations too
-    folders = config_folders()
-    for (kind, name), offer in registry().offers.items():
-        if kind not in CONFIG_KINDS or any((folder / kind / f"{name}.yaml").is_file() for folder in folders):
-            continue
-        # One that can't be imported fails where it is chosen, not every command.
-        node = {"name": name, **({} if offer.problem else _defaults(offer.factory, kind))}
-        package = f"{kind}.{name}" if kind in LISTS else None
-        store.store(group=kind, name=name, node=node, package=package, provider=offer.plugin)
 
 
-def _defaults(factory: Factory, kind: str) -> dict[str, object]:
-    shared: dict[str, str] = SHARED_DATASET if kind == "dataset" else SHARED if kind == "model" else {}
-    return {
-        key: shared.get(key, MISSING if default is inspect.Parameter.empty else default)
-        for key, (_type, default) in (arguments(factory) or {}).items()
-        if default is inspect.Parameter.empty or _is_plain(default)
-    }
+def read_overrides(words: Sequence[str]) -> list[str]:
+    """The words of a command line, less its flags, as Hydra's overrides, plugins loaded; a line of the log says what is
+    read as a model of the hub. Raises ConfigError, for a secret in clear too."""
+    prepare()
+    overrides = [as_override(word) for word in take_plugins(words)]
+    refuse_typed(overrides)
+    for override in overrides:
+        group, _, names = override.partition("=")
+        for name in [names.strip("'\"")] if is_place(names.strip("'\"")) else names.split(","):
+            if group == "model" and (option := find_location(group, name)):
+                log.info("%s is read as model=%s model.%s=%s", name, option, LOCATION_ARGUMENTS[group], name)
+    return overrides
 
 
-def _is_plain(value: object) -> bool:
-    """Whether a config can hold the value; an argument whose default it can't hold is left to its factory."""
-    if value is None or isinstance(value, bool | int | float):
-        return True
-    try:
-        OmegaConf.create({"value": value})
-    except OmegaConfBaseException:
-        return False
-    return True
+def as_override(word: str) -> str:
+    """A word as Hydra's grammar takes it: a name or a place alone with its group, `text=` and `+experiment=` as the
+    groups that they mean, and quotes around a path that needs them.
 
-
-def check_command(overrides: Sequence[str], *, multirun: bool) -> Config:
-    """The checked config, of a sweep its first job's: files, devices and other jobs are left to the jobs.
-
-    Raises CtxexpError for what this command would fail at, before torch is loaded.
+    Example:
+        >>> as_override("bert-base-uncased"), as_override("text=~/mine.txt")
+        ('model=bert-base-uncased', "dataset='~/mine.txt'")
     """
-    with _hydra():
-        parsed = parse(overrides)
-        hydra, config = _compose_job(first_job(parsed) if multirun else overrides)
-        if multirun:
-            _check_sweeper(hydra, config.objective)
-    if [Path(file) for file in config.plugins] != list(plugin_files()):
+    word = f"{group}={word}" if (group := group_of(word)) else word
+    word = re.sub("^text=", "dataset=", re.sub(r"^\++experiment=", "experiment=", word))
+    key, sign, value = word.partition("=")
+    is_odd_place = key in LOCATION_OPTIONS and is_place(value) and not re.fullmatch(r"[\w./-]+", value, re.ASCII)
+    is_home = re.fullmatch(r"[\w.+]+=~[^'\",\[\]{}]*", word)
+    return f"{key}={quote(value)}" if sign and (is_odd_place or is_home) else word
+
+
+def take_plugins(words: Iterable[str]) -> list[str]:
+    """Load the files of `plugins=[...]`; returns the words with the paths of these files absolute, for workers.
+
+    The names must be known before Hydra composes, so the command line is the only place for them. Raises ConfigError.
+    """
+    args: list[str] = []
+    for text in words:
+        if not text.lstrip("+").startswith("plugins="):
+            args.append(text)
+            continue
+        value = _parse_one(text).value()
+        if isinstance(value, ChoiceSweep):
+            meant = text.partition("=")[2].replace("[", "").replace("]", "")
+            raise ConfigError(f"{text}: expected a list of files, as in plugins=[{meant}]")
+        files = value if isinstance(value, list) else [value]
+        load_plugin_files([file.text if isinstance(file, QuotedString) else file for file in files])
+        args.append(f"plugins=[{','.join(quote(str(file)) for file in plugin_files())}]")
+    return args
+
+
+def check_overrides(overrides: Iterable[str]) -> list[Override]:
+    """The overrides as Hydra reads them. Raises ConfigError for a word that is none, and for several options of a group
+    of which a run has one."""
+    parsed: list[Override] = []
+    first: dict[str, str] = {}
+    for text in overrides:
+        if "=" not in text and not text.startswith("~"):
+            raise ConfigError(f"{short(text)} is no override, which is key=value{meant_by(text)}")
+        one = _parse_one(text)
+        key = one.get_key_element()
+        if key in GROUPS and (before := first.setdefault(key, text)) != text:
+            raise ConfigError(
+                f"{key} is given twice, {line(before, 80)} and {line(text, 80)}: leave one out, or sweep with "
+                f"-m {key}=NAME,NAME"
+            )
+        if key in GROUPS and key not in LISTS and isinstance(one.value(), list):
+            raise ConfigError(f"{line(text, 80)}: a run has one {key}; sweep with -m {key}=NAME,NAME")
+        if key in GROUPS and isinstance(one.value(), int | float):  # Hydra's own words don't say of which key
+            raise unknown_option(key, text.partition("=")[2])
+        parsed.append(one)
+    return parsed
+
+
+def _parse_one(text: str) -> Override:
+    """The override as Hydra reads it. Raises ConfigError."""
+    hydra = GlobalHydra.instance()
+    loader = hydra.config_loader() if hydra.is_initialized() else None  # it knows what a glob stands for
+    try:
+        (override,) = OverridesParser.create(config_loader=loader).parse_overrides(overrides=[text])
+    except Exception as error:  # RecursionError and what else its parser makes of odd values
+        message = re.sub(r"\s*\^?\s*See https://\S+ for details", "", str(error))
+        message = message.replace("LexerNoViableAltException: ", "Error parsing override ")
+        raise ConfigError(f"{line(message, 600)}; odd characters need quotes, as in 'key=\"~/a b\"'") from None
+    return override
+
+
+def first_job(parsed: Iterable[Override]) -> list[str]:
+    """The overrides of a sweep's first job; an interval of a search is left out. Raises ConfigError."""
+    job: list[str] = []
+    for o in parsed:
+        key, text = o.key_or_group, o.input_line or ""
+        if o.is_sweep_override() and key == "sink":
+            raise ConfigError(
+                f"{line(text, 80)}: all jobs of a sweep have the same sinks; several are a list, as in sink=[a,b]"
+            )
+        if not o.is_sweep_override():
+            job.append(text)
+        elif o.is_discrete_sweep():
+            try:
+                job.append(f"{o.get_key_element()}={next(o.sweep_string_iterator())}")
+            except Exception as error:  # none, a step of 0, a bound that is no number
+                raise ConfigError(f"{line(text, 80)}: it gives no values ({error_text(error)})") from None
+    return job
+
+
+def compose_run(overrides: Sequence[str]) -> tuple[DictConfig, Experiment]:
+    """The composed config of one run, with Hydra's own part, and its experiment, checked.
+
+    Raises CtxexpError for what the run would fail at, before torch is loaded.
+    """
+    with hydra_configs():
+        check_overrides(overrides)
+        composed, config = _compose(overrides)
+    experiment = Experiment(config, Progress())
+    experiment.check()
+    return composed, experiment
+
+
+def compose_sweep(overrides: Sequence[str]) -> Config:
+    """The config of a sweep's first job; files, devices and other jobs are left to the jobs. Raises CtxexpError."""
+    with hydra_configs():
+        composed, config = _compose(first_job(check_overrides(overrides)))
+        sweeper = OmegaConf.select(composed.hydra, "runtime.choices.hydra/sweeper", throw_on_missing=False)
+    if not config.objective and sweeper in OPTIMISING:
         raise ConfigError(
-            f"plugins={config.plugins}: files of plugins are named on the command line only, since their names must be "
-            "known before configs are read"
+            f"hydra/sweeper={sweeper} needs a number to optimise, as in objective=self_similarity/adjusted@last"
         )
-    experiment = Experiment(config)
-    if not multirun:
-        experiment.check()
-    return config
+    return Experiment(config).config
 
 
-def _compose_job(overrides: Sequence[str]) -> tuple[DictConfig, Config]:
-    """Hydra's part of the job's config, and the checked config. Raises ConfigError: for odd values Hydra and resolvers
-    raise ValueError, TypeError, ..."""
-    from hydra import compose
-
+def _compose(overrides: Sequence[str]) -> tuple[DictConfig, Config]:
+    """The composed config, and the checked one. Raises ConfigError: for odd values Hydra and resolvers raise
+    ValueError, TypeError, ..."""
     try:
         composed = compose("ctxexp", overrides=list(overrides), return_hydra_config=True)
         refuse_written(composed)
@@ -150,56 +260,18 @@ def _compose_job(overrides: Sequence[str]) -> tuple[DictConfig, Config]:
         raise
     except Exception as error:
         raise ConfigError(explain(error, overrides)) from None
-    return composed.hydra, parse_config(values, registry())
-
-
-def _check_sweeper(hydra: DictConfig, objective: object) -> None:
-    """Raise ConfigError for a sweeper that optimises, without an objective."""
-    sweeper = OmegaConf.select(hydra, "runtime.choices.hydra/sweeper", throw_on_missing=False)
-    if not objective and sweeper in OPTIMISING:
+    config = parse_config(values, registry())
+    if [Path(file) for file in config.plugins] != list(plugin_files()):
         raise ConfigError(
-            f"hydra/sweeper={sweeper} needs a number to optimise, as in objective=self_similarity/adjusted@last"
+            f"plugins={config.plugins}: files of plugins are named on the command line only, since their names must be "
+            "known before configs are read"
         )
-
-
-def config_of(words: Sequence[str]) -> Config:
-    """The complete, checked config of one run that these words of a command line ask for.
-
-    Raises ConfigError with one sentence. Hydra is left as it was.
-    """
-    with own_hydra():
-        overrides = read_overrides(words)
-        with _hydra():
-            parse(overrides)
-            return _compose_job(overrides)[1]
+    return composed, config
 
 
 @contextmanager
-def own_hydra() -> Iterator[None]:
-    """Set Hydra's and OmegaConf's state of the process aside, and leave it as it was: a host may be a Hydra application
-    itself, with a job, stored configs and search paths of its own, which say nothing about ours."""
-    theirs, resolvers = Singleton._instances, BaseContainer._resolvers
-    if not _own_state:
-        plugins = copy.deepcopy(Plugins.instance())  # not found anew: that would import its modules a second time
-        for classes in plugins.plugin_type_to_subclass_list.values():
-            classes[:] = [one for one in classes if one.__module__.startswith(("hydra._internal.", "hydra_plugins."))]
-        store = copy.deepcopy(ConfigStore.instance())
-        store.repo = {key: node for key, node in store.repo.items() if key in HYDRAS_CONFIGS}
-        sources = {kind: one for kind, one in theirs.items() if kind.__name__ == "SourcesRegistry"}
-        _own_state.update({Plugins: plugins, ConfigStore: store, **sources})
-    Singleton._instances, BaseContainer._resolvers = _own_state, dict(resolvers)
-    try:
-        yield
-    finally:
-        Singleton._instances, BaseContainer._resolvers = theirs, resolvers
-
-
-@contextmanager
-def _hydra() -> Iterator[None]:
-    """Hydra with our configs, for look-ups beside the application, which isn't started yet."""
-    from hydra import initialize_config_dir
-    from hydra.core.global_hydra import GlobalHydra
-
+def hydra_configs() -> Iterator[None]:
+    """Hydra with our configs."""
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(config_folder()), version_base="1.3"):
         yield
@@ -208,23 +280,34 @@ def _hydra() -> Iterator[None]:
 
 def explain(error: Exception, overrides: Sequence[str] = ()) -> str:
     """One line for an error of Hydra's or OmegaConf's, with the nearest of the chosen options' keys, or names."""
-    from hydra import compose
-    from hydra.core.global_hydra import GlobalHydra
-
     text = str(error) or type(error).__name__
-    with nullcontext() if GlobalHydra.instance().is_initialized() else _hydra():
-        if match := re.search(r"Could not override '([^']+)'", text):
-            key = match[1]
-            if key == "dataset.path":
-                return "dataset.path: the data set that is chosen has no path; a file of text is dataset=FILE"
-            choices = [override for override in overrides if override.partition("=")[0] in GROUPS]
-            composed = plain_values(compose("ctxexp", overrides=choices), resolve=False)
-            keys = [*GROUPS, *(path for path, _ in leaves(composed))]
-            same = [one for one in keys if one.rpartition(".")[2] == key.rpartition(".")[2]]
-            close = [SYNONYMS[key]] if key in SYNONYMS else same[:2] or suggestions(key, keys)
-            hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else "; ctxexp --help values lists them"
-            return f"no config key {short(key)}{hint}"
-        if match := re.search(r"Could not (?:find|load) '([^']+)'", text):
-            group, _, name = match[1].rpartition("/")
-            return str(unknown_option(group, name))
+    if match := re.search(r"Could not override '([^']+)'", text):
+        return _unknown_key(match[1], overrides)
+    if match := re.search(r"Could not (?:find|load) '([^']+)'", text):
+        group, _, name = match[1].partition("/") if match[1].partition("/")[0] in GROUPS else match[1].rpartition("/")
+        return str(unknown_option(group, name, None if group in GROUPS else _hydras_options(group)))
     return line(text)
+
+
+def _hydras_options(group: str) -> Sequence[str]:
+    """The names of a group of Hydra's, or of a plugin's own."""
+    if not GlobalHydra.instance().is_initialized():
+        with hydra_configs():
+            return _hydras_options(group)
+    return list(GlobalHydra.instance().config_loader().get_group_options(group))
+
+
+def _unknown_key(key: str, overrides: Sequence[str]) -> str:
+    """The message on a key that no chosen option has."""
+    if key == "dataset.path":
+        return "dataset.path: the data set that is chosen has no path; a file of text is dataset=FILE"
+    choices: dict[str, Any] = {}
+    for override in overrides:
+        group, _, name = override.partition("=")
+        if group in GROUPS:
+            choices[group] = name.strip("[]'\"")
+    keys = [*GROUPS, *(path for path, _ in leaves(plain_config(choices)))]
+    same = [one for one in keys if one.rpartition(".")[2] == key.rpartition(".")[2]]
+    close = [SYNONYMS[key]] if key in SYNONYMS else same[:2] or suggestions(key, keys)
+    hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else "; ctxexp --help values lists them"
+    return f"no config key {short(key)}{hint}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass
 from inspect import Parameter
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeGuard, TypeVar, cast, get_type_hints
@@ -228,14 +228,13 @@ class Config(RunOptions):
         named = {name for metric in self.metric.values() for name in metric.arguments.get("baselines", ())} - {RUN}
         yield from (Component(self.registry.find("baseline", name), {}) for name in sorted(named))
 
-    def with_factories(self, kind: str, factories: Mapping[str, Factory]) -> Config:
-        """The config with these factories, by name, in place of the options that it chooses for the kind; a kind of
-        which a run has one takes the first."""
-        for name in factories if kind in LISTS else ():
-            _check_label(kind, name)
-        parts = {name: Component(Offer(kind, name, factory, "python"), {}) for name, factory in factories.items()}
-        changed: dict[str, Any] = {kind: parts if kind in LISTS else parts[next(iter(factories))]}
-        return replace(self, **changed)
+
+def own_component(kind: str, name: str, factory: Factory) -> Component:
+    """A part that Python gave, by its factory, in place of an option. Raises ConfigError for a label that names no
+    curve."""
+    if kind in LISTS:
+        _check_label(kind, name)
+    return Component(Offer(kind, name, factory, "python"), {})
 
 
 def plain_values(cfg: DictConfig, *, resolve: bool = True) -> dict[str, object]:

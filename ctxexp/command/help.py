@@ -15,6 +15,7 @@ from ctxexp.plugins.arguments import arguments, type_text, value_text
 from ctxexp.plugins.registry import (
     GROUPS,
     LISTS,
+    LOCATION_ARGUMENTS,
     Offer,
     config_folder,
     config_folders,
@@ -66,7 +67,7 @@ def describe_topic(word: str) -> str:
         return describe_option(group, name) if sign else list_options(group)
     rows = [key for key in config_keys() if word == "values" or re.match(rf"{re.escape(group)}[.=]", f"{key.name}=")]
     if not rows:
-        from ctxexp.command.overrides import group_of  # Hydra's
+        from ctxexp.command.options import group_of  # OmegaConf's
 
         if own := group_of(word):
             return describe_option(own, word)
@@ -124,10 +125,11 @@ def describe_option(group: str, name: str) -> str:
     """The help on an option: a sentence, and a line for each of its keys with its value and meaning; on a location, on
     the option that it is read as."""
     if name not in (names := option_names(group)):
-        from ctxexp.command.overrides import locate  # Hydra's
+        from ctxexp.command.options import find_location  # OmegaConf's
 
-        if place := locate(group, name, names):
-            return f"{name} is read as {' '.join(place.overrides)}\n\n{describe_option(group, place.option)}"
+        if option := find_location(group, name):
+            place = f"{group}={option} {group}.{LOCATION_ARGUMENTS[group]}={name}"
+            return f"{name} is read as {place}\n\n{describe_option(group, option)}"
         raise UnknownName(group, name, names, install_hint(group, name))
     rows = [(f"{key.name}={key.value}", key.comment) for key in option_keys(group, name)]
     return "\n\n".join(filter(None, [f"{group}={name}   {summary_of(group, name)}", columns(rows)]))
@@ -161,7 +163,9 @@ def keys_of(text: str) -> Iterator[ConfigKey]:
 
 
 def option_text(group: str, name: str) -> str:
-    """The text of the option's file; empty where it has none."""
+    """The text of the option's file; empty where it has none, as what is written like a path."""
+    if {"", ".", ".."} & {*name.split("/")}:
+        return ""
     paths = [path for folder in config_folders() if (path := folder / group / f"{name}.yaml").is_file()]
     return paths[0].read_text(encoding="utf-8") if paths else ""
 

@@ -7,7 +7,7 @@ import json
 import logging
 import math
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -18,7 +18,6 @@ from omegaconf import DictConfig, OmegaConf
 from ctxexp.command.config import Config, as_written, parse_config, plain_values, refuse_written
 from ctxexp.command.experiment import Experiment
 from ctxexp.command.identity import plugins_used
-from ctxexp.command.overrides import idle_choices
 from ctxexp.errors import CtxexpError
 from ctxexp.files import user_path
 from ctxexp.files.code_version import skip_damaged
@@ -35,6 +34,9 @@ from ctxexp.report.terminal import answer, write_tables
 from ctxexp.report.wording import text_start
 from ctxexp.results import Results
 
+REFERENCES = {"weights": "${weights.name}", "dtype": "${dtype}", "device": "${device}"}  # how a part follows the run's
+HARMLESS = ("float32", "auto", "cpu")  # values that also hold for what takes none
+
 
 def task(cfg: DictConfig) -> float | None:
     """Execute one job: a failure is recorded (the run, status.json, one line on stderr), and the sweep goes on. Returns
@@ -45,27 +47,37 @@ def task(cfg: DictConfig) -> float | None:
     skip_damaged()
     log_to_stderr()
     try:
-        value = _run(cfg)
+        refuse_written(cfg)
+        values = plain_values(cfg)
+        load_plugin_files(values.get("plugins"))
+        experiment = Experiment(parse_config(values, registry()), Progress())
+        tracking = experiment.config.tracking
+        return run_job(cfg, experiment, *current_job(tracking.folder, tracking.sweep or new_id()))
+    except Exception as error:
+        note_failure(error)
+    return None
+
+
+def run_job(cfg: DictConfig, experiment: Experiment, folder: Path, overrides: Sequence[str]) -> float | None:
+    """Run the job of a composed config and its experiment in the folder, as `task` does."""
+    try:
+        value = _run(cfg, experiment, folder, list(overrides))
         return None if value is None or math.isnan(value) else value
     except Exception as error:  # of a bug, ours or a plugin's, the traceback is wanted; the other jobs' results too
         note_failure(error)
     return None
 
 
-def _run(cfg: DictConfig) -> float | None:
-    """Run the job of a composed config; returns its objective."""
-    refuse_written(cfg)
-    values = plain_values(cfg)
-    load_plugin_files(values.get("plugins"))
-    config = parse_config(values, registry())
-    folder, overrides = current_job(config.tracking.folder, config.tracking.sweep or new_id())
+def _run(cfg: DictConfig, experiment: Experiment, folder: Path, overrides: list[str]) -> float | None:
+    """Run the job; returns its objective."""
+    config = experiment.config
     for choice in idle_choices(cfg, overrides):
         logging.getLogger("ctxexp").warning(choice)
-    experiment, tracking_folder = Experiment(config, Progress()), user_path(config.tracking.folder).resolve()
+    tracking_folder = user_path(config.tracking.folder).resolve()
     is_alone = not config.tracking.sweep
     if is_alone:
         experiment.sinks.prepare_all(tracking_folder)
-    study, document = _load(experiment), as_written(cfg)
+    study, document = _load(experiment, is_checked=is_alone), as_written(cfg)
     run = new_run(
         folder,
         tracking_folder,
@@ -103,13 +115,26 @@ def _run(cfg: DictConfig) -> float | None:
     return value
 
 
-def _load(experiment: Experiment) -> Study | CtxexpError:
+def _load(experiment: Experiment, *, is_checked: bool) -> Study | CtxexpError:
     """The study, or the error that leaves none: it is raised inside the job, so that it leaves a FAILED run."""
     try:
-        experiment.check()
+        if not is_checked:
+            experiment.check()
         return experiment.study
     except CtxexpError as error:
         return error
+
+
+def idle_choices(cfg: DictConfig, overrides: Sequence[str]) -> Iterator[str]:
+    """A sentence for each of weights, dtype and device that the overrides choose and no part of the job takes."""
+    text = OmegaConf.to_yaml(OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"]))
+    for override in overrides:
+        key, _, value = override.lstrip("+").partition("=")
+        if key in REFERENCES and value not in HARMLESS and REFERENCES[key] not in text:
+            yield (
+                f"{key}= changes nothing for model {cfg.model.name!r}, which doesn't take it: jobs that differ in it "
+                "alone are the same"
+            )
 
 
 def _params(document: Mapping[str, object], cfg: DictConfig, config: Config) -> dict[str, object]:

@@ -429,6 +429,11 @@ def config_folders() -> list[Path]:
     return [*([_folder] if _folder else []), config_folder(), *map(Path, registry().folders)]
 
 
+def own_config_folder() -> str | None:
+    """The user's folder of config files, absolute; None without one."""
+    return str(_folder) if _folder else None
+
+
 def add_config_folder(folder: str | None) -> None:
     """Look up config files in this folder first, in place of an earlier one; None: in no such folder."""
     global _folder

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Literal, get_args, get_origin
 
-from ctxexp.command.compose import config_of
-from ctxexp.command.config import Component
-from ctxexp.command.help import option_text
-from ctxexp.command.overrides import as_value
+from ctxexp.command.config import Component, parse_config
+from ctxexp.command.options import find_option, plain_config
 from ctxexp.dataset import Corpus
 from ctxexp.errors import ConfigError, DataError, suggestions
 from ctxexp.files.credentials import mask
 from ctxexp.plugins import CONFIG_KINDS
-from ctxexp.plugins.registry import LISTS, load_plugin_files, option_names, plugin_files
+from ctxexp.plugins.registry import LISTS, load_plugin_files, option_names, plugin_files, registry
 from ctxexp.testing import check
 
 FIXED = ("device", "weights")  # arguments that the kit doesn't vary: where it runs, and which files there must be
@@ -45,17 +42,15 @@ def component_of_option(name: str, values: Mapping[str, object]) -> Component:
     its arguments."""
     if files := values.get("plugins"):
         load_plugin_files([files] if isinstance(files, str) else files)
-    kind, option = find_option(name)
-    place = f"{kind}.{option}" if kind in LISTS else kind
-    if package := re.match(r"# @package (\S+)", option_text(kind, option)):
-        place = package[1]
-    arguments = [f"++{place}.{key}={as_value(value)}" for key, value in values.items() if key != "plugins"]
-    plugins = f"plugins={as_value([*map(str, plugin_files())])}"
-    part = getattr(config_of([plugins, f"{kind}={option}", *arguments]), kind)
+    kind, name = kind_and_option(name)
+    option = find_option(kind, name)
+    package = option.package if option else kind
+    arguments = {f"{package}.{key}": value for key, value in values.items() if key != "plugins"}
+    part = getattr(parse_config(plain_config({kind: name, **arguments}), registry()), kind)
     return next(iter(part.values())) if kind in LISTS else part
 
 
-def find_option(name: str) -> tuple[str, str]:
+def kind_and_option(name: str) -> tuple[str, str]:
     """The kind and the option that `KIND/NAME` or `NAME` stands for. Raises ConfigError for none, or several."""
     options = [(kind, option) for kind in CONFIG_KINDS for option in option_names(kind)]
     hits = [(kind, option) for kind, option in options if name in (option, f"{kind}/{option}")]

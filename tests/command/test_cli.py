@@ -121,7 +121,7 @@ def test_a_failed_job_is_recorded_and_the_sweep_goes_on(place: Path, warm: Warm)
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, warm: Warm) -> None:
     (tmp_path / "taken").write_text("a file, not a folder")
     done = ctxexp(tmp_path, "tracking.folder=taken", "metric=anisotropy", check=2, warm=warm)
-    assert done.stderr.startswith("error: cannot write taken/hydra/")
+    assert done.stderr.startswith("error: cannot write taken/results/")
     assert done.stderr.endswith("choose a writable place (tracking.folder=)\n")
 
 
@@ -138,8 +138,8 @@ def test_start_up_imports_nothing_heavy() -> None:
     """A run's mistakes are said quickly because these stay out."""
     code = (
         "import sys; from ctxexp.command import compose; compose.prepare();"
-        "compose.check_command(['model=elmo'], multirun=False);"
-        "compose.check_command(['model=huggingface', 'model.checkpoint=a/b'], multirun=False);"
+        "compose.compose_run(['model=elmo']);"
+        "compose.compose_run(['model=huggingface', 'model.checkpoint=a/b']);"
         "heavy = {'torch', 'mlflow', 'transformers', 'matplotlib', 'plotly', 'sklearn', 'scipy', 'pandas', 'h5py'};"
         "print(sorted(heavy & set(sys.modules)))"
     )

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from ctxexp.command import job
-from ctxexp.command.overrides import as_override, expand_locations, locate
+from ctxexp.command import configured, job
+from ctxexp.command.compose import as_override
+from ctxexp.command.options import find_location
 from ctxexp.jobs import sweep
-from ctxexp.plugins.registry import option_names
 from tests.composed import config_of, run_command_line
 from tests.shipped import mini
 
@@ -64,15 +64,14 @@ def folder(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     ],
 )  # fmt: skip
 def test_what_is_a_location(group: str, text: str, option: str, folder: Path) -> None:
-    found = locate(group, text, option_names(group))
-    assert (found.option if found else "") == option
+    assert find_location(group, text) == option
 
 
 @pytest.mark.parametrize(
     ("word", "override"),
     [
         ("bert", "model=bert"), ("bert-base-uncased", "model=bert-base-uncased"), ("gpt", "model=gpt"),
-        ("bert,gpt2-medium", "model=bert,gpt2-medium"), ("b\u00e9rt, 2", "model=b\u00e9rt, 2"),
+        ("bert,gpt2-medium", "model=bert,gpt2-medium"), ("b\u00e9rt, 2", "model='b\u00e9rt, 2'"),
         ("mine.txt", "dataset=mine.txt"), ("rows.jsonl", "dataset=rows.jsonl"), ("texts", "dataset=texts"),
         ("a/nope.txt", "dataset=a/nope.txt"), ("org/name", "model=org/name"), ("~/x.txt", "dataset='~/x.txt'"),
         *((word, word) for word in ("bret", "results", "polysemy", "seed=1", "~seed", "+a=1", "whitening", "",
@@ -84,17 +83,9 @@ def test_a_word_of_its_own(word: str, override: str, folder: Path) -> None:
 
 
 def test_a_location_is_its_long_form(folder: Path) -> None:
-    def read(*words: str) -> list[str]:
-        return expand_locations(words)[0]
-
-    assert read("bert-base-uncased", "seed=1") == ["model=bert-base-uncased", "seed=1"]
-    assert read("model='gpt'", "./texts/") == ["model=gpt", f"dataset={folder / 'texts'}"]
-    assert read("model=b\u00e9rt, 2") == ["model='b\u00e9rt, 2'"]
-    assert read("model=[a/b]", "model={a:1}", "model=") == ["model=[a/b]", "model={a:1}", "model="]
-    assert read("dataset.path=mine.txt") == ["dataset.path=mine.txt"]
     for place in ("gpt", "./bert", "./gpt \u00fc:7", "b\u00e9rt, 2", str(folder / "gpt"), "~/gpt", "a/b", "../x/gpt/"):
-        model = config_of([place, "mine.txt"]).model
-        assert (model.name, model.arguments["checkpoint"]) == ("huggingface", place), place
+        for model in (config_of([place, "mine.txt"]).model, configured(place, "mine.txt").model):
+            assert (model.name, model.arguments["checkpoint"]) == ("huggingface", place), place
 
 
 def test_a_sweep_takes_names_and_folders(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +95,7 @@ def test_a_sweep_takes_names_and_folders(folder: Path, monkeypatch: pytest.Monke
     jobs = sorted((folder / "a/results").glob("*/0*"))
     runs = [json.loads((job / "run.json").read_text()) for job in jobs]
     assert [run["name"].partition(" (")[0] for run in runs] == ["bert", "gpt \u00fc:7"]
-    assert [run["overrides"][0] for run in runs] == ["model=bert", f"model='{folder}/gpt \u00fc:7'"]
+    assert [run["overrides"][0] for run in runs] == ["model=bert", "model='./gpt \u00fc:7'"]
 
 
 def test_a_run_says_what_a_location_is_read_as(

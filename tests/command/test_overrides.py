@@ -76,6 +76,7 @@ def test_the_home_that_was_typed_is_hydras_too(monkeypatch: pytest.MonkeyPatch) 
     from hydra import initialize_config_dir
 
     monkeypatch.setenv("HOME", "/at/home")
+    compose.prepare()
     with initialize_config_dir(str(compose.config_folder()), version_base="1.3"):
         whole = hydra_compose("ctxexp", overrides=["tracking.folder='~/runs'"], return_hydra_config=True)
     for place in (whole.hydra.run.dir, whole.hydra.sweep.dir):

@@ -15,7 +15,7 @@ from ctxexp.errors import ModelError
 from ctxexp.models import WordVectorEncoder, WordVectors
 from ctxexp.report import shared_facts
 from ctxexp.testing import check
-from tests.composed import composed, forget_plugin_files, of
+from tests.composed import composed, forget_plugin_files, of, with_part
 from tests.shipped import word_vectors
 
 WORDS = ["the", "über", "naïve", "bank", "北京", "x\u00a0y"]
@@ -215,7 +215,7 @@ def test_the_words_without_a_vector_are_in_the_results(glove: Path, tmp_path: Pa
     spelling = Spelling("spelling", glove.name, read.dim, lambda wanted: (read.words, read.vectors))
     for name in ("spelling", "spelling"):  # anew, then from the cache
         spelling.name = name
-        told = Experiment(of(config, whole).with_factories("model", {"spelling": lambda: spelling})).run(tmp_path)
+        told = Experiment(with_part(of(config, whole), "model", "spelling", lambda: spelling)).run(tmp_path)
         assert (told.info.corpus.unknown, told.info.corpus.pieces, told.info.corpus.unknown_share) == (2, 16, 0.125)
         assert "  unknown to the model's tokenizer: 2 of 16 pieces (12.5%)" in run_notes(told).splitlines()
     assert told.info.encoded == 0

@@ -84,11 +84,11 @@ def corpus() -> Corpus:
 def results_of(overrides: tuple[str, ...], folder: Path) -> Results:
     """The results of one run, as the command would measure it, vectors encoded anew under `folder`."""
     from ctxexp.command import Experiment
-    from ctxexp.command.overrides import quote
-    from tests.composed import config_of
+    from ctxexp.command.options import quote
+    from tests.composed import config_of, with_part
 
     config = config_of([*FAST, f"cache.folder={quote(str(folder / 'cache'))}", "device=cpu", *overrides])
-    return Experiment(config.with_factories("dataset", {"golden": corpus})).run(folder / "files")
+    return Experiment(with_part(config, "dataset", "golden", corpus)).run(folder / "files")
 
 
 def numbers(results: Results) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from ctxexp import Corpus, Encoder, Pair, Results, Sense, Sentence
 from ctxexp.command import Experiment
 from ctxexp.datasets.bounded import BoundOptions, bound_corpus
 from ctxexp.errors import ConfigError
-from tests.composed import composed, of
+from tests.composed import composed, of, with_part
 from tests.measuring_helpers import Hashed
 from tests.shipped import sts
 
@@ -30,7 +30,7 @@ def corpus(n: int = 400) -> Corpus:
 def measured(folder: Path, text: Corpus, *words: str, encoder: Encoder | None = None) -> Results:
     config = composed(METRICS, "bootstrap=200", f"cache.folder={folder}", *words)
     made = encoder or Hashed()
-    return Experiment(of(config, text).with_factories("model", {"hashed": lambda: made})).run(folder)
+    return Experiment(with_part(of(config, text), "model", "hashed", lambda: made)).run(folder)
 
 
 def test_a_bound_that_binds_nothing_changes_nothing(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_streams_need_a_bound_and_no_control_of_the_text(tmp_path: Path) -> None
     for more, message in ((), "needs words.max_contexts"), (("words.max_contexts=9", "control=shuffled"), "changes"):
         config = composed(METRICS, *words, *more, f"cache.folder={tmp_path}")
         with pytest.raises(ConfigError, match=f"dataset 'text' streams a text: .*{message}"):
-            Experiment(config.with_factories("model", {"hashed": Hashed})).run(tmp_path)
+            Experiment(with_part(config, "model", "hashed", Hashed)).run(tmp_path)
 
 
 def test_a_word_that_is_too_rare_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -20,7 +20,7 @@ from ctxexp import Corpus, EncodedSentence, Encoder, Engine, Occurrences, Result
 from ctxexp.command import Experiment, configured
 from ctxexp.errors import ConfigError, ConformanceError, DataError, EncodingError
 from ctxexp.maths import Batch, SumForm, Sums
-from tests.composed import composed, run_command_line
+from tests.composed import composed, run_command_line, with_part
 from tests.measuring_helpers import measure
 from tests.shipped import (
     Anisotropy,
@@ -79,7 +79,7 @@ def experiment(
     engine = choices.pop("engine", None)
     options = ("figures.explorer=0", f"cache.folder={folder}", *options)
     config = configured(encoder or Hashed(), text, options, **(usual | choices))
-    return Experiment(config.with_factories("engine", {engine.name: lambda: engine}) if engine else config)
+    return Experiment(with_part(config, "engine", engine.name, lambda: engine) if engine else config)
 
 
 def in_one_pass(

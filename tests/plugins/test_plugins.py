@@ -216,16 +216,16 @@ def test_the_command_line_names_files_absolutely(tmp_path: Path, monkeypatch: py
     assert overrides[0] == "model=bits"
     assert compose.registry().find("model", "bits").plugin == "it's mine"
     compose.prepare()
-    compose.check_command([*overrides, "model.width=2"], multirun=False)
+    compose.compose_run([*overrides, "model.width=2"])
     with pytest.raises(ConfigError, match=r"model\.width='two': expected int"):
-        compose.check_command([*overrides, "model.width=two"], multirun=False)
+        compose.compose_run([*overrides, "model.width=two"])
     monkeypatch.chdir("/")
     assert compose.take_plugins(overrides) == overrides  # as a worker gets them
     forget_plugin_files()
     with pytest.raises(ConfigError, match="no model 'bits'"):
-        compose.check_command(["model=bits"], multirun=False)
+        compose.compose_run(["model=bits"])
     with pytest.raises(ConfigError, match="files of plugins are named on the command line only"):
-        compose.check_command([overrides[1]], multirun=False)
+        compose.compose_run([overrides[1]])
 
 
 @pytest.mark.parametrize(
@@ -593,5 +593,5 @@ def register_datasets(register):
     compose.prepare()
     plugins = f"plugins=['{path}']"
     for name in ("builtin", "hinted", "defaulted"):
-        compose.check_command([plugins, f"dataset={name}"], multirun=False)
-    compose.check_command([plugins, "dataset=hinted", "dataset.a=x"], multirun=False)  # a type of no use
+        compose.compose_run([plugins, f"dataset={name}"])
+    compose.compose_run([plugins, "dataset=hinted", "dataset.a=x"])  # a type of no use

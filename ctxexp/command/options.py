@@ -1,0 +1,355 @@
+"""Options of the config's groups: what a name stands for, by its YAML file, its factory's signature, or the folder,
+file or hub repository that it is; and the config that chosen options make, without Hydra.
+
+A name that is nearly one of the group's is misspelt, and the hub is not asked for it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from posixpath import dirname, join
+from typing import Any, NamedTuple
+
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from ctxexp.command.config import MISSING, key_names, values_of_run
+from ctxexp.command.help import option_text
+from ctxexp.datasets.reading import is_text_file
+from ctxexp.errors import ConfigError, UnknownName, line, short, suggestions
+from ctxexp.files import user_path
+from ctxexp.plugins import COMMAND, CONFIG_KINDS
+from ctxexp.plugins.arguments import arguments
+from ctxexp.plugins.registry import (
+    GROUPS,
+    LISTS,
+    LOCATION_ARGUMENTS,
+    config_folder,
+    install_hint,
+    option_names,
+    registry,
+)
+
+# Arguments that follow the run's own keys, by group.
+SHARED = {
+    "model": {"device": "${device}", "dtype": "${dtype}", "seed": "${seed}"},
+    "dataset": {"tokenizer": "${words.tokenizer}", "lower": "${words.lower}"},
+}
+LOCATION_OPTIONS = {"model": "huggingface", "dataset": "text"}  # what reads a location, by group
+SELF = "_self_"  # in Hydra's lists of defaults, the values of the file itself
+
+
+class Option(NamedTuple):
+    """What a name of a group stands for.
+
+    Args:
+        values: Its keys in the config, `name` among them; of a plugin's name without a file, its arguments.
+        defaults: As in Hydra's YAML, the options that it begins with, and those that it chooses of other groups.
+        package: The dotted place of its values in the config.
+    """
+
+    values: dict[str, Any]
+    defaults: list[Any]
+    package: str
+
+
+def find_option(group: str, name: str) -> Option | None:
+    """The option of that name; None if the group has none."""
+    text = option_text(group, name)
+    if text:
+        content = OmegaConf.to_container(OmegaConf.create(text))
+        assert isinstance(content, dict)
+        values = {str(key): value for key, value in content.items()}
+    elif (group, name) in registry().offers:
+        values = {"name": name}
+    elif location := find_location(group, name):
+        values = {"name": location, LOCATION_ARGUMENTS[group]: name}
+    else:
+        return None
+    header = re.search(r"^# *@package +(\S+)", text, flags=re.MULTILINE)
+    own = f"{group}.{name}" if group in LISTS and not text else group
+    defaults = values.pop("defaults", [])
+    offer = registry().offers.get((group, str(values.get("name"))))
+    if group in CONFIG_KINDS and offer and not offer.problem:  # one that can't be imported fails where it is built
+        values = {"name": offer.name, **_defaults(group, arguments(offer.factory) or {}), **values}
+    return Option(values, defaults, header[1] if header else own)
+
+
+def _defaults(group: str, signature: Mapping[str, tuple[object, object]]) -> dict[str, object]:
+    """The arguments of a factory as a config holds them."""
+    shared = SHARED.get(group, {})
+    return {
+        key: shared.get(key, MISSING if default is inspect.Parameter.empty else default)
+        for key, (_type, default) in signature.items()
+        if default is inspect.Parameter.empty or _is_plain(default)
+    }
+
+
+def _is_plain(value: object) -> bool:
+    """Whether a config can hold the value; an argument whose default it can't hold is left to its factory."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return True
+    try:
+        OmegaConf.create({"value": value})
+    except OmegaConfBaseException:
+        return False
+    return True
+
+
+def plain_config(choices: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of ctxexp.yaml, with the options chosen in place of its own, and with the values of dotted keys.
+
+    Args:
+        choices: Of a group the name of an option, or several of them; of any other key its value.
+
+    Raises:
+        ConfigError: There is no such option (UnknownName), or a value refers to what isn't there.
+
+    Example:
+        >>> config = plain_config({"model": "gpt2", "words.lower": True})
+        >>> config["model"]["name"], config["model"]["pooling"], config["words"]["lower"]
+        ('gpt2', 'mean', True)
+    """
+    config = OmegaConf.load(config_folder() / "ctxexp.yaml")
+    assert isinstance(config, DictConfig)
+    defaults = OmegaConf.to_container(config.pop("defaults"))
+    assert isinstance(defaults, list)
+    first = {group: name for one in defaults if isinstance(one, dict) for group, name in one.items() if group in GROUPS}
+    typed = {group: choice for group, choice in choices.items() if group in GROUPS}
+    chosen = {**first, **typed}
+    try:
+        for group in reversed(first):  # an experiment chooses of the groups before it, a model the data set
+            for key, name in _chosen_elsewhere(group, chosen):
+                chosen[key] = typed.get(key, name)
+        for group, names in chosen.items():
+            for name in _names(names):
+                _merge(config, group, name)
+        for key, value in choices.items():
+            if key not in typed:
+                OmegaConf.update(config, key, plain_value(value), force_add=True)
+        config.pop("hydra")
+        return {str(key): value for key, value in OmegaConf.to_container(config, resolve=True).items()}  # type: ignore[union-attr]
+    except OmegaConfBaseException as error:
+        raise ConfigError(line(str(error))) from None
+
+
+def _names(choice: object) -> list[str]:
+    """The names that a choice gives a group."""
+    if isinstance(choice, str):
+        return [name.strip() for name in choice.split(",")] if "," in choice and not is_place(choice) else [choice]
+    return [] if choice is None else [str(name) for name in choice] if isinstance(choice, Iterable) else [str(choice)]
+
+
+def _required(group: str, name: str) -> Option:
+    option = find_option(group, name)
+    if option is None:
+        raise unknown_option(group, name)
+    return option
+
+
+def _chosen_elsewhere(group: str, chosen: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The groups of which the chosen options of this group choose, with what they choose."""
+    for name in _names(chosen[group]):
+        for one in _required(group, name).defaults:
+            for key, choice in one.items() if isinstance(one, dict) else ():
+                if match := re.fullmatch(r"override /(\w+)(@.*)?", str(key)):
+                    of_others = [re.sub(r"\$\{(\w+)\}", lambda m: str(chosen[m[1]]), each) for each in _names(choice)]
+                    yield match[1], of_others
+
+
+def _merge(config: DictConfig, group: str, name: str) -> None:
+    """Put the values of an option, and of those that it begins with, into the config."""
+    option = _required(group, name)
+    begins = [one for one in option.defaults if isinstance(one, str)]
+    for one in begins if SELF in begins else [*begins, SELF]:
+        if one != SELF:
+            path = join("/", group, dirname(name), one)
+            _merge(config, *path[1:].split("/", 1))
+        elif option.package == "_global_":
+            config.merge_with(option.values)
+        else:
+            OmegaConf.update(config, option.package, option.values, force_add=True)
+
+
+def plain_value(value: object) -> object:
+    """The value as a config holds it: lists, mappings, texts, numbers."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): plain_value(one) for key, one in value.items()}
+    if isinstance(value, Iterable):
+        return [plain_value(one) for one in value]
+    return value.item() if hasattr(value, "item") else str(value)  # NumPy's numbers; a path
+
+
+def read_choices(words: Iterable[str]) -> dict[str, Any]:
+    """What `key=value` words choose, by key. Raises ConfigError for a word that is none, or a key given twice.
+
+    Example:
+        >>> read_choices(["seed=1", "model.layers=[0, -1]"])
+        {'seed': 1, 'model.layers': [0, -1]}
+    """
+    choices: dict[str, Any] = {}
+    for word in words:
+        key, sign, text = word.partition("=")
+        if not sign:
+            raise ConfigError(f"{short(word)} is no override, which is key=value{meant_by(word)}")
+        key = "dataset" if key == "text" else key.lstrip("+")
+        if key in choices:
+            raise ConfigError(f"{key} is given twice: leave one out")
+        try:
+            choices[key] = OmegaConf.to_container(OmegaConf.from_dotlist([f"value={text}"]))["value"]  # type: ignore[call-overload, index]
+        except Exception as error:  # YAML's
+            raise ConfigError(f"{line(word, 80)}: the value can't be read; quote it") from error
+    return choices
+
+
+def as_value(value: object) -> str:
+    """The value as YAML and Hydra's grammar read it alike; a text is in quotes where it would be something else."""
+    if isinstance(value, Mapping):
+        return f"{{{','.join(f'{key}: {as_value(one)}' for key, one in value.items())}}}"
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return f"[{','.join(map(as_value, value))}]"
+    if not isinstance(value, str | Path):
+        return "null" if value is None else str(value)
+    text = str(value)
+    is_bare = re.fullmatch(r"[\w./-]*[/.a-zA-Z-][\w./-]*", text, re.ASCII)
+    is_other = re.fullmatch(r"[\d._eE+-]+|null|true|false|nan|inf|yes|no|on|off", text, re.IGNORECASE)
+    return text if is_bare and not is_other else quote(text)
+
+
+def quote(text: str) -> str:
+    """The text in the quotes that it doesn't hold itself."""
+    if "'" not in text:
+        return f"'{text}'"
+    return '"' + text.replace('\\"', '\\\\"').replace('"', '\\"') + '"'
+
+
+def typed_model(text: str) -> tuple[str, list[str]]:
+    """A model's name and the words behind it, as it is typed everywhere: `minilm dtype=bfloat16`; a run's folder is
+    the model of that run. Raises ConfigError unless there is exactly one name.
+
+    Example:
+        >>> typed_model("bert model.pooling=first")
+        ('bert', ['model.pooling=first'])
+    """
+    try:
+        words = [text] if user_path(text).exists() else shlex.split(text)
+    except ValueError as error:
+        raise ConfigError(f"{text!r}: {error}") from error
+    is_option = ["=" in word and not word.startswith("model=") and not user_path(word).exists() for word in words]
+    named = [word.removeprefix("model=") for word, other in zip(words, is_option, strict=True) if not other]
+    if len(named) != 1:
+        raise ConfigError(f'{text!r}: expected a run\'s folder, or one model, as in "minilm dtype=bfloat16"')
+    others = [word for word, other in zip(words, is_option, strict=True) if other]
+    if not (user_path(named[0]) / "config.yaml").is_file():
+        return named[0], others
+    values = values_of_run(user_path(named[0]))
+    model: Any = values["model"]
+    taken = arguments(registry().find("model", model["name"]).factory) or {}
+    chosen = {key: value for key, value in model.items() if key not in taken or taken[key][1] != value}
+    own = [(key if key in values else f"model.{key}", value) for key, value in chosen.items() if value is not None]
+    kept = [f"{key}={as_value(value)}" for key, value in own if key not in ("model.name", "device")]
+    return model["name"], [*kept, *others]
+
+
+def group_of(word: str) -> str:
+    """The group that a word of its own chooses from: `model` for names of models, repositories and folders of a model,
+    `dataset` for files and folders of text; empty for any other word. Words with commas are several."""
+    if re.match(r"[\w+.]+=|[-+=]|~[\w.@]+$", word) or not word:
+        return ""
+    parts = [word] if "," not in word or is_place(word) else word.split(",")
+    groups = {_group_of(part) for part in parts}
+    return groups.pop() if len(groups) == 1 else ""
+
+
+def _group_of(word: str) -> str:
+    if word in option_names("model"):
+        return "model"
+    try:
+        path = user_path(word)
+        if path.is_dir():
+            has_texts = any(is_text_file(one) and one.suffix != ".json" for one in path.iterdir())
+            is_model = any((path / name).is_file() for name in ("config.json", "adapter_config.json"))
+            return "model" if is_model else "dataset" if has_texts else ""
+        is_file = path.is_file()
+    except (ConfigError, OSError):
+        return ""
+    if path.suffix != ".gguf" and (is_file or is_text_file(path)):
+        return "dataset"
+    return "model" if find_location("model", word) else ""
+
+
+def is_place(text: str) -> bool:
+    """Whether there is a file or folder of that name."""
+    try:
+        return user_path(text).exists()
+    except (ConfigError, OSError):
+        return False
+
+
+def find_location(group: str, text: str) -> str:
+    """The option that reads the location which the text is; empty if it is none.
+
+    Folders and files that exist are locations, as are texts written like a path and, of the hub, `owner/name` and a
+    name with a dash that isn't nearly one of the group's.
+
+    Example:
+        >>> [find_location("model", name) for name in ("bert-base-uncased", "./bert", "bret")]
+        ['huggingface', 'huggingface', '']
+    """
+    if group not in LOCATION_OPTIONS or not text:
+        return ""
+    names = option_names(group)
+    try:
+        is_file_of_text = is_text_file(user_path(text))
+        is_path = is_place(text) or text.startswith(("/", "./", "../", "~")) or text.count("/") > 1
+    except (ConfigError, OSError):
+        return ""
+    if text in names:
+        return ""
+    if is_path or (group == "dataset" and is_file_of_text) or (group == "model" and text.endswith(".gguf")):
+        return LOCATION_OPTIONS[group]
+    return "huggingface" if "huggingface" in names and _is_repository(text, names) else ""
+
+
+def _is_repository(text: str, names: Sequence[str]) -> bool:
+    """Whether the text is written like a repository of the hub, and not nearly like one of the names."""
+    if re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", text, re.ASCII):
+        return True
+    if not re.fullmatch(r"\w[\w.]*(-[\w.]+)+", text, re.ASCII) or text.replace("-", "_") in names:
+        return False
+    return not suggestions(text, names) or any(text.startswith(f"{name}-") for name in names)
+
+
+def unknown_option(group: str, name: str, names: Sequence[str] | None = None) -> UnknownName:
+    """The error of an option that the group doesn't have: who brings it, or how one of the hub is chosen. `names` are
+    those of a group that isn't ours."""
+    known = option_names(group) if names is None else names
+    return UnknownName(group, name, known, install_hint(group, name) or _hub_hint(group, name, known))
+
+
+def _hub_hint(group: str, name: str, names: Sequence[str]) -> str:
+    """A hint how a repository of the hub is given, where the name may be that of one; else empty."""
+    is_new = re.fullmatch(r"(?!\d+$)[\w.-]{2,96}", name[:97]) and ("-" in name or not suggestions(name, names))
+    option = f"{group}=huggingface {group}.{LOCATION_ARGUMENTS[group]}={name}" if group in LOCATION_ARGUMENTS else ""
+    return f"; of the hub: {option}" if is_new and option else ""
+
+
+def meant_by(word: str) -> str:
+    """`; did you mean ...?`: the command, the option of some group, or the key that the word is or resembles."""
+    name = word.strip().lstrip("-")
+    meant = {verb: f"ctxexp {verb}" for verb in registry().names(COMMAND)}
+    for group in GROUPS:
+        meant |= {option: f"{group}={option}" for option in option_names(group) if option not in meant}
+    keys = {key: f"{key}=..." for key in key_names()}
+    if name not in meant and (hint := next(filter(None, (install_hint(k, name) for k in (COMMAND, *GROUPS))), "")):
+        return hint
+    if close := [name] if name in meant else suggestions(name, meant) or suggestions(name, keys):
+        return f"; did you mean {' or '.join((meant | keys)[one] for one in close)}?"
+    place = "; no such file or folder is here, or it holds neither a model nor texts" if re.search("[./]", name) else ""
+    return f"{place}; ctxexp --help lists what there is{_hub_hint('model', name, [])}"
