@@ -72,7 +72,7 @@ def checkpoint_encoder(
         from ctxexp.models.transformer import loading  # with torch
         from ctxexp.models.transformer.encoder import TransformerEncoder
 
-        return TransformerEncoder(checkpoint, options, loading.load(checkpoint, options, **choices))
+        return TransformerEncoder(loading.load(checkpoint, options, **choices), options)
 
     if not checkpoint.is_gguf and choices.get("untrained") is None:
         report_unused([unused_files(checkpoint, used=used)], options.unused, checkpoint.source)

@@ -108,7 +108,7 @@ def test_long_sentences_are_read_in_windows(tiny_model: Folder, kind: str, prefi
     made = encoder(tiny_model(kind), pooling="pieces", prefix=prefix)
     assert made.window == 40
     long = Sentence.of(["the quick brown fox jumps over the lazy dog"] * 7)
-    (piece,) = made._read([long])
+    (piece,) = made.reader([long])
     assert len(piece.ids) > 60
     before, after = piece.n_before, piece.n_after
     text = piece.ids[before : len(piece.ids) - after]
@@ -302,7 +302,7 @@ def test_pieces_that_cover_nothing_are_refused() -> None:
 def test_unknown_pieces_are_counted(tiny_model: Folder) -> None:
     made = encoder(tiny_model("bert"))
     sentences = [Sentence.of(["the", "漢字", "dog"]), Sentence.of(["€"])]
-    pieces = [piece for s in sentences for piece in made._read.backend.encode(s.text).tokens]
+    pieces = [piece for s in sentences for piece in made.reader.backend.encode(s.text).tokens]
     n_text = len([piece for piece in pieces if piece not in ("[CLS]", "[SEP]")])
     assert made.count_unknown(sentences) == (pieces.count("[UNK]"), n_text)
     assert pieces.count("[UNK]") == 3
@@ -330,7 +330,7 @@ def test_more_arguments_are_handed_to_from_pretrained(tiny_model: Folder) -> Non
 def test_gelu_in_one_pass_is_of_float32_and_without_hooks(tiny_model: Folder) -> None:
     """Half types would be rounded once instead of eight times; a hook on the layer would be passed by."""
     half = encoder(tiny_model("gpt2"), dtype="bfloat16")
-    assert half._forward.activations == []  # type: ignore[attr-defined]
+    assert half.forward.activations == []  # type: ignore[attr-defined]
     model = encoder(tiny_model("gpt2"))
     (plain,) = model.encode(SENTENCES[:1])
     model.model.h[0].mlp.act.register_forward_hook(lambda *args: 0 * args[-1])  # type: ignore[attr-defined]

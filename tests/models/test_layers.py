@@ -98,7 +98,7 @@ LONG = [Sentence.of(["the", "quick", "brown", "fox", "jumps", "over", "the", "la
 def test_only_the_layers_that_are_asked_for_are_kept(kind: str, tiny_model: Callable[[str], Path]) -> None:
     full, last = (encoder(tiny_model(kind), layers=layers) for layers in (None, (2,)))
     assert np.array_equal(next(last.encode(LONG)).layers[0], next(full.encode(LONG)).layers[2])
-    assert kept(last._forward(torch.arange(3, 9)[None])) == [2]
+    assert kept(last.forward(torch.arange(3, 9)[None])) == [2]
 
 
 HEADS = {"vocab_size": 50, "num_attention_heads": 2, "hidden_size": 16}

@@ -104,10 +104,10 @@ def test_a_map_that_does_not_fit_is_refused(
 ) -> None:
     from transformers import AutoModel
 
-    from ctxexp.models.transformer.block_points import BlockPoints
+    from ctxexp.models.transformer.block_points import block_points
 
     model: nn.Module = AutoModel.from_pretrained(tiny_model("gpt2")).eval()
     monkeypatch.setitem(FAMILIES, "gpt2", wrong)
     with pytest.raises(CtxexpError, match=re.escape(message)) as raised:
-        BlockPoints(model, "mlp", "mine")  # type: ignore[arg-type]
+        block_points(model, "mlp", "mine")  # type: ignore[arg-type]
     assert isinstance(raised.value, ModelError)

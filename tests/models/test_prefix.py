@@ -113,7 +113,7 @@ def test_what_stands_first_is_named_with_its_source(
 
 def test_counts_are_of_the_text_alone(tiny_model: Folder) -> None:
     plain, made = encoder(tiny_model("gpt2")), encoder(tiny_model("gpt2"), prefix="the dog")
-    n = len(made._read.backend.encode("the dog", add_special_tokens=False).ids)
+    n = len(made.reader.backend.encode("the dog", add_special_tokens=False).ids)
     assert made.lengths(SENTENCES) == [length + n for length in plain.lengths(SENTENCES)]  # they cost time
     assert made.count_unknown(SENTENCES) == plain.count_unknown(SENTENCES)
     for a, b in zip(made.token_spans(SENTENCES), plain.token_spans(SENTENCES), strict=True):
@@ -137,14 +137,14 @@ def test_no_sentence_vector_has_a_part_of_it(tiny_model: Folder, kind: str, pref
     assert list(view.poolings) == poolings.split()
     empty = Sentence.of([])
     for sentence, encoded in zip([*SENTENCES, empty], view.encode([*SENTENCES, empty]), strict=True):
-        (read,) = made._read([sentence])
-        if len(read.ids) == made._read.prefix.end - made._read.prefix.begin:
+        (read,) = made.reader([sentence])
+        if len(read.ids) == made.reader.prefix.end - made.reader.prefix.begin:
             assert encoded.units == ()  # nothing but the prefix
             continue
         with torch.no_grad():
             ids = torch.from_numpy(read.ids[None].astype(np.int64))
             states = torch.stack(made.model(input_ids=ids, output_hidden_states=True).hidden_states)[:, 0].numpy()
-        own = made._read.prefix
+        own = made.reader.prefix
         kept = [i for i in range(len(read.ids)) if not own.begin <= i < own.end]
         expected = {"mean": states[:, kept].mean(1), "cls": states[:, 0], "last": states[:, -1]}
         if len(read.ids) > read.n_before + read.n_after:

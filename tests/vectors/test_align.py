@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxexp import Sentence
-from ctxexp.models.transformer.pieces import PieceReader, best_window, overlaps, piece_units, windows
+from ctxexp.models.transformer.pieces import PieceReader, best_window, overlapping_pieces, piece_units, windows
 from tests import tiny_models
 
 spans = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 5)), max_size=12)
@@ -37,10 +37,9 @@ def test_overlaps_are_those_of_the_double_loop(gaps: list[tuple[int, int]], piec
     for gap, length in gaps:
         made.append((at + gap, at + gap + length))
         at += gap + length
-    a = np.array(made, dtype=np.int64).reshape(-1, 2)
-    b = np.array([(s, s + n) for s, n in pieces], dtype=np.int64).reshape(-1, 2)
-    naive = [(i, j) for i, (s, e) in enumerate(a) for j, (t, u) in enumerate(b) if set(range(s, e)) & set(range(t, u))]
-    assert list(zip(*map(np.ndarray.tolist, overlaps(a, b)), strict=True)) == naive
+    ends = [(s, s + n) for s, n in pieces]
+    naive = [[j for j, (t, u) in enumerate(ends) if {*range(s, e)} & {*range(t, u)}] for s, e in made]
+    assert overlapping_pieces(made, dict(enumerate(ends))) == naive
 
 
 @pytest.fixture(scope="module", params=["wordpiece", "byte_level", "sentencepiece", "unigram"])

@@ -149,7 +149,7 @@ def test_half_types_pool_in_full_precision(tiny_model: Folder) -> None:
     half = encoder(tiny_model("bert"), dtype="bfloat16")
     states: list[np.ndarray] = []
     with torch.inference_mode():
-        ids = half._read([SENTENCES[0]])[0].ids[None]
+        ids = half.reader([SENTENCES[0]])[0].ids[None]
         states = [layer.double().numpy() for layer in half.hidden_states(ids)]
     (encoded,) = half.sentence_encoder().encode([SENTENCES[0]])
     assert encoded.layers.dtype == np.float32

@@ -7,19 +7,19 @@ and Llama); where they stand behind (post-norm, as in BERT), it is what enters e
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
 
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.models.options import Point
-from ctxexp.models.transformer.forward import catch_tensors, evaluation, probe_pieces
+from ctxexp.models.transformer.forward import Source, catch_tensors, evaluation, probe_pieces
 
 if TYPE_CHECKING:
+    from torch import nn
     from transformers import PreTrainedModel
-    from transformers.utils import ModelOutput
 
 TOLERANCE = {torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 5e-2}  # of the largest value of a residual
 
@@ -48,8 +48,9 @@ FAMILIES = {
 }  # fmt: skip
 
 
-class BlockPoints:
-    """The vectors that one part of each block adds to the residual stream, caught while the model reads.
+def block_points(model: PreTrainedModel, point: Point, source: str) -> dict[int, Source]:
+    """Where the vectors leave that one part of each block adds to the residual stream, by the number of the layer
+    behind the block.
 
     Args:
         model: A transformers model of a known family.
@@ -60,53 +61,36 @@ class BlockPoints:
         ConfigError: The model's family has no map.
         ModelError: The map doesn't fit: parts are missing, or don't add up.
     """
+    kind, where = model.config.model_type, f"model.point={point}: {source}"
+    if kind not in FAMILIES:
+        raise ConfigError(
+            f"{where} is of the family {kind!r}, whose blocks have no map of their parts; known: {', '.join(FAMILIES)}"
+        )
+    names = FAMILIES[kind]
+    try:
+        blocks = [*model.get_submodule(names.blocks).children()]
+        check_sums(model, blocks, names)
+        return {i: (block.get_submodule(getattr(names, point)), False) for i, block in enumerate(blocks, 1)}
+    except (AttributeError, ModelError) as error:
+        raise ModelError(
+            f"{where} ({type(model).__name__}) isn't built as its family is: {error}; model.point=residual reads it"
+        ) from None
 
-    def __init__(self, model: PreTrainedModel, point: Point, source: str) -> None:
-        kind = model.config.model_type
-        if kind not in FAMILIES:
-            raise ConfigError(
-                f"model.point={point}: {source} is of the family {kind!r}, whose blocks have no map of their parts; "
-                f"known: {', '.join(FAMILIES)}"
-            )
-        self.point = point
-        names, self._where = FAMILIES[kind], f"model.point={point}: {source} ({type(model).__name__})"
-        try:
-            self._blocks = [*model.get_submodule(names.blocks).children()]
-            self._parts = [block.get_submodule(getattr(names, point)) for block in self._blocks]
-            self._check(model, names)
-        except AttributeError as error:
-            raise ModelError(f"{self._where} isn't built as its family is: {error}") from None
 
-    def __str__(self) -> str:
-        """The point's share in the encoder's name."""
-        return f" point={self.point}"
-
-    def read(self, forward: Callable[[torch.Tensor], ModelOutput], ids: torch.Tensor) -> ModelOutput:
-        """The output of `forward` on `ids` (sentences, length), with the point's vectors in place of each block's."""
-        with catch_tensors((part, False) for part in self._parts) as calls:
-            out = forward(ids)
-        parts = [x for _, _, x in calls]
-        return replace(out, hidden_states=(out.hidden_states[0], *parts), last_hidden_state=parts[-1])
-
-    def _check(self, model: PreTrainedModel, names: BlockMap) -> None:
-        """Raise ModelError unless each block's parts add up, on eight pieces."""
-        parts = [names.attention, names.mlp, *(names.norms or ()), ""]
-        sources = [
-            (b.get_submodule(part), is_input) for b in self._blocks for part in parts for is_input in (True, False)
-        ]
-        with torch.inference_mode(), evaluation(model), catch_tensors(sources) as calls:
-            model(input_ids=probe_pieces(model)[:1])
-        tensors = {(module, is_input): x.cpu() for module, is_input, x in calls}
-        for number, block in enumerate(self._blocks, 1):
-            modules = [block.get_submodule(part) for part in parts]
-            attention, mlp, *norms, end = (tensors[module, False] for module in modules)
-            start = tensors[modules[-1], True]
-            sums = [(end, start + attention + mlp)]
-            if norms:  # what enters each norm, and what it is the sum of
-                first, second = (tensors[module, True] for module in modules[2:4])
-                sums = [(first, start + attention), (second, norms[0] + mlp), (end, norms[1])]
-            if any((a - b).abs().max() > TOLERANCE[model.dtype] * a.abs().max() for a, b in sums):
-                raise ModelError(
-                    f"{self._where}: in block {number} residual + attention + mlp isn't the next residual, so its "
-                    "parts are others than its family's; model.point=residual reads it"
-                )
+def check_sums(model: PreTrainedModel, blocks: Sequence[nn.Module], names: BlockMap) -> None:
+    """Raise ModelError unless each block's parts add up, on a few pieces."""
+    parts = [names.attention, names.mlp, *(names.norms or ()), ""]
+    sources = [(b.get_submodule(part), is_input) for b in blocks for part in parts for is_input in (True, False)]
+    with torch.inference_mode(), evaluation(model), catch_tensors(sources) as calls:
+        model(input_ids=probe_pieces(model)[:1])
+    tensors = {(module, is_input): x.cpu() for module, is_input, x in calls}
+    for number, block in enumerate(blocks, 1):
+        modules = [block.get_submodule(part) for part in parts]
+        attention, mlp, *norms, end = (tensors[module, False] for module in modules)
+        start = tensors[block, True]
+        sums = [(end, start + attention + mlp)]
+        if norms:  # what enters each norm, and what it is the sum of
+            first, second = (tensors[module, True] for module in modules[2:4])
+            sums = [(first, start + attention), (second, norms[0] + mlp), (end, norms[1])]
+        if any((a - b).abs().max() > TOLERANCE[model.dtype] * a.abs().max() for a, b in sums):
+            raise ModelError(f"in block {number} residual + attention + mlp isn't the next residual")

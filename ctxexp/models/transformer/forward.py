@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import nn
+from torch.nn import functional
 
 from ctxexp.errors import ModelError, error_text, plugin_call
 
@@ -45,12 +46,12 @@ class ModelFacts(NamedTuple):
 
 
 def hooked_pass(
-    model: PreTrainedModel, sources: Mapping[int, Source], n_layers: int, input_ids: torch.Tensor
+    model: PreTrainedModel, sources: Mapping[int, Source], n_layers: int, input_ids: torch.Tensor, **more: object
 ) -> ModelOutput:
     """The model's output for `input_ids` (sentences, length), with the hidden states of these sources and the last, and
     None in place of the others."""
     with catch_tensors(sources.values()) as calls:
-        out = model(input_ids=input_ids, output_hidden_states=False)
+        out = model(input_ids=input_ids, output_hidden_states=False, **more)
     tensors = {(module, is_input): x for module, is_input, x in calls}
     states = {layer: tensors[source] for layer, source in sources.items()}
     last = states.setdefault(n_layers - 1, out.last_hidden_state)
@@ -265,28 +266,26 @@ class ForwardPass:
             sources = {layer: source for layer, source in facts.sources.items() if layer in kept}
             self.read = partial(hooked_pass, model, sources, facts.n_layers)
 
-    def __call__(self, ids: torch.Tensor) -> ModelOutput:
-        """The model's output for `ids` (sentences, length), with hidden states: None in place of those not kept."""
+    def __call__(self, ids: torch.Tensor, **more: object) -> ModelOutput:
+        """The model's output for `ids` (sentences, length), with hidden states: None in place of those not kept; `more`
+        are arguments of the model's own."""
         with evaluation(self.model), catch_tensors(self.entering) as calls:
-            for parent, name in self.activations:
-                own = parent.get_submodule(name)
-                if not (own._forward_hooks or own._forward_pre_hooks):  # which GELU wouldn't call
-                    parent._modules[name] = GELU  # until the evaluation ends
-            out = self.read(input_ids=ids)
+            for module in self.activations:
+                # until the evaluation ends; in place of the module its hooks would be passed by
+                module.forward = GELU
+            out = self.read(input_ids=ids, **more)
         return replace(out, last_hidden_state=calls[-1][2]) if calls else out
 
 
-GELU = nn.GELU(approximate="tanh")
+GELU = partial(functional.gelu, approximate="tanh")
 
 
-def slow_activations(model: PreTrainedModel) -> list[tuple[nn.Module, str]]:
-    """A float32 model's GELU layers that transformers computes in eight passes over memory, by parent and name: a
-    quarter of GPT-2's time. `GELU` is the same formula in one pass, its result within 1e-6."""
+def slow_activations(model: PreTrainedModel) -> list[nn.Module]:
+    """A float32 model's GELU layers that transformers computes in eight passes over memory: a quarter of GPT-2's time.
+    `GELU` is the same formula in one pass, its result within 1e-6."""
     from transformers.activations import NewGELUActivation
 
-    layers = [(parent, name) for parent in model.modules() for name, child in parent.named_children()
-              if type(child) is NewGELUActivation]  # fmt: skip
-    return layers if model.dtype == torch.float32 else []
+    return [one for one in model.modules() if type(one) is NewGELUActivation and model.dtype == torch.float32]
 
 
 def table_rows(model: PreTrainedModel) -> int:

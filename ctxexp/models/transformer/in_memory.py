@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import json
 import logging
 import os
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -16,13 +18,12 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.models.options import Dtype, TransformerOptions
-from ctxexp.models.transformer.checkpoint import Checkpoint
+from ctxexp.models.transformer.checkpoint import Checkpoint, cached_folder, local_path
 from ctxexp.models.transformer.encoder import TransformerEncoder
 from ctxexp.models.transformer.forward import model_call, window_size
 from ctxexp.models.transformer.identity import Identity, state_hash
-from ctxexp.models.transformer.loading import check_parts, loaded_model, tokenizer_folder
+from ctxexp.models.transformer.loading import LoadedModel, as_reader, load_tokenizer, text_encoder
 from ctxexp.models.transformer.pipeline import Pipeline
-from ctxexp.models.transformer.unused import report_unused
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -45,17 +46,16 @@ def from_memory(
     dtype = next((one for one in get_args(Dtype) if str(tuned.dtype) == f"torch.{one}"), None)
     if dtype is None:
         raise ModelError(f"model {title!r} has weights of type {tuned.dtype}; expected float32, bfloat16 or float16")
-    tokenizer = copy.deepcopy(tokenizer)  # the caller's keeps its truncation and padding
-    loaded = loaded_model(tuned, tokenizer)
-    settings, folder = loaded.model.config.to_dict(), tokenizer_folder(tokenizer)
-    unused = check_parts(loaded.model, tokenizer, title, settings=settings, folder=folder, lower=options.lower)
-    warnings = report_unused(unused, options.unused, title)
-    window = window_size(loaded.model, tokenizer)
+    reader, tokenizer = text_encoder(tuned), copy.deepcopy(tokenizer)  # the caller's keeps its truncation and padding
+    checkpoint = Checkpoint(title, "", Path(os.devnull), "", "")  # its folder holds no files
+    loaded = LoadedModel(checkpoint, Pipeline.of_model(model), reader, tokenizer, title=title)
+    loaded = as_reader(loaded, options, reader.config.to_dict(), tokenizer_folder(tokenizer))
+    window = window_size(reader, tokenizer)
     if n_virtual and window is not None:
         options = replace(options, window=window - n_virtual)  # the prompt takes its place among the positions
-    with model_call(loaded.model, title):
-        wrappers = [one for one in (network, model) if one is not loaded.model and not is_of_torch(one)]
-        identity = Identity(loaded.model, options.window or window, wrappers)
+    with model_call(reader, title):
+        wrappers = [one for one in (network, model) if one is not reader and not is_of_torch(one)]
+        identity = Identity(reader, options.window or window, wrappers)
     if identity.own_code:
         log.info("%s: its vectors are kept for no other run: it has %s", title, identity.own_code)
     backend = getattr(tokenizer, "backend_tokenizer", None)  # without one the encoder refuses it
@@ -66,15 +66,22 @@ def from_memory(
         tokenizer.model_max_length,
     )
     content = hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
-    weights = state_hash(loaded.model.state_dict())
-    checkpoint = Checkpoint(title, "", Path(os.devnull), weights, content)  # its folder holds no files
-    return TransformerEncoder(
-        checkpoint,
-        replace(options, dtype=dtype),
-        loaded._replace(identity=identity, warnings=tuple(warnings)),
-        title=title,
-        pipeline=Pipeline.of_model(model),
-    )
+    checkpoint = replace(checkpoint, weights_hash=state_hash(reader.state_dict()), content_hash=content)
+    return TransformerEncoder(replace(loaded, checkpoint=checkpoint, identity=identity), replace(options, dtype=dtype))
+
+
+def tokenizer_folder(tokenizer: PreTrainedTokenizerBase) -> Path | None:
+    """The folder, or the hub's cache, that a tokenizer in memory was loaded from, if it is still as it was loaded; None
+    for one that its caller has made or changed."""
+    name = str(tokenizer.name_or_path or "")
+    with suppress(Exception):  # no such files, no hub id, files of another kind: then it is the caller's own
+        folder = local_path(name) or cached_folder((name,), None)
+        if folder is not None and folder.is_dir():
+            files = load_tokenizer(folder, {"pretrained_model_name_or_path": folder, "local_files_only": True})
+            states = [json.loads(one.backend_tokenizer.to_str()) for one in (tokenizer, files)]
+            same = [{**state, "truncation": None, "padding": None} for state in states]
+            return folder if same[0] == same[1] else None
+    return None
 
 
 def find_network(model: nn.Module) -> PreTrainedModel:

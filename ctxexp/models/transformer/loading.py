@@ -9,21 +9,22 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
-from functools import partial
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from ctxexp.errors import ConfigError, EncodingError, ModelError, error_text, line, plugin_call, short
 from ctxexp.models.options import TransformerOptions, resolve_device
-from ctxexp.models.transformer.checkpoint import Checkpoint, cached_folder, local_path, weight_files
+from ctxexp.models.transformer.checkpoint import Checkpoint, weight_files
 from ctxexp.models.transformer.forward import model_kind, table_rows
 from ctxexp.models.transformer.gguf import GgufHeader, isolated_file, language_model_classes
 from ctxexp.models.transformer.pieces import apply_tokenizer_files
+from ctxexp.models.transformer.pipeline import Pipeline
 from ctxexp.models.transformer.unused import (
     Leftovers,
     check_adapter,
@@ -43,16 +44,25 @@ FLOATS = ("F64", "F32", "F16", "BF16")
 WeightSizes = Mapping[str, tuple[str, int]]  # type and number of values of each weight, by its name
 
 
-class LoadedModel(NamedTuple):
-    """A model that is ready to read."""
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model that is ready to read, from files or its caller's."""
 
+    checkpoint: Checkpoint  # its files; of a caller's what stands for them
+    pipeline: Pipeline  # what sentence-transformers makes of its last layer
     model: PreTrainedModel  # the encoder half of an encoder-decoder
     tokenizer: PreTrainedTokenizerBase
-    pooler: bool  # whether it has one, with weights of its own
+    has_pooler: bool = True  # with weights of its own
     untrained: bool = False
-    identity: Identity | None = None  # of the caller's, who may change it
     dequantized: str = ""  # the types that a GGUF file stores its weights in, that of most values first
     warnings: tuple[str, ...] = ()  # of what isn't used
+    title: str = ""  # the label that its caller gave it
+    identity: Identity | None = None  # of the caller's, who may change it
+
+    @property
+    def not_stored(self) -> str:
+        """Why its vectors are kept for no other run, if they aren't."""
+        return self.identity.own_code or ", ".join(self.pipeline.unknown_keys) if self.identity else ""
 
 
 def load(
@@ -70,7 +80,9 @@ def load(
     from transformers import AutoConfig
 
     device, dtype = resolve_device(options.device), getattr(torch, options.dtype)
-    folder, source = checkpoint.folder, checkpoint.source
+    folder, source, more = checkpoint.folder, checkpoint.source, dict(options.kwargs or {})
+    if untrained is not None and more:
+        raise ConfigError(f"weights=untrained draws weights of {source}'s shape in memory: leave model.kwargs out")
 
     def failure(error: BaseException) -> str:
         hint = "; it brings its own code: trust_remote_code=true runs it" if "trust_remote_code" in str(error) else ""
@@ -90,85 +102,73 @@ def load(
                 f"model={expect} expects a checkpoint of type {expect!r}, but {source} is a "
                 f"{config.model_type!r}; use model=huggingface model.checkpoint={source}"
             )
-        if checkpoint.is_gguf and not config.architectures:
-            config.architectures = language_model_classes(config.model_type)
         if header is not None:
+            config.architectures = config.architectures or language_model_classes(config.model_type)
             header.apply_keys_to(config)
         config._attn_implementation = None  # how, not what: the one that runs here, in its parts too
         config.transformers_weights = None  # no key may choose other files than those that were hashed
         network = network_class(config, source, trust_remote_code=trust_remote_code)
-        tokenizer = _tokenizer(folder, where)
+        tokenizer = load_tokenizer(folder, where)
         if header is not None:
             header.apply_keys_to_tokenizer(tokenizer.backend_tokenizer)
-        if hasattr(network, "from_config"):
-            draw = partial(network.from_config, config, trust_remote_code=trust_remote_code)
-        else:
-            draw = partial(network._from_config, config)
-        more = dict(options.kwargs or {})
+
+        def draw() -> PreTrainedModel:
+            """Weights of the config's shape, in float32."""
+            if not hasattr(network, "from_config"):
+                return network(config)
+            return network.from_config(config, trust_remote_code=trust_remote_code, dtype=torch.float32)
+
         if "quantization_config" in more and device.type != "cpu":
             more.setdefault("device_map", {"": device})  # weights are quantised on the device where they stay
-        if untrained is None:
+        has_pooler, unused = True, list[Leftovers]()
+        if untrained is not None:
+            model = _draw_weights(checkpoint, config, draw, seed=untrained).to(dtype)
+        else:
             if not more and getattr(config, "quantization_config", None) is None:
                 check_room(lambda: text_encoder(draw()), sizes, source)
             with torch.random.fork_rng(devices=[]):  # weights that no file has are drawn
                 choices = where | more | {"config": config, "dtype": dtype}
-                model, pooled, unused = _load_weights(network, checkpoint, sizes, **choices)
-        else:
-            if more:
-                raise ConfigError(
-                    f"weights=untrained draws weights of {source}'s shape in memory: leave model.kwargs out"
-                )
-            model, pooled, unused = _draw_weights(checkpoint, config, draw, seed=untrained).to(dtype), True, []
+                model, has_pooler, leftovers = _load_weights(network, checkpoint, sizes, **choices)
+                unused.append(leftovers)
+        settings, types = config.to_dict(), ""
         if header is not None:
             header.apply_tensors_to(model)
             unused.append(Leftovers(header.losses, []))
-        settings = config.to_dict()
-        if not checkpoint.is_gguf:
+            types = ",".join(name for name, _ in header.values_by_type.most_common())
+        else:
             settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        unused += check_parts(model, tokenizer, source, settings=settings, folder=folder, lower=options.lower)
-        warnings = report_unused(unused, options.unused, source)
-    for text in said:
-        warnings.append(f"{source}: a library that loaded it says: {text}")
-        log.warning("%s", warnings[-1])
-    loaded = loaded_model(model.requires_grad_(False).eval(), tokenizer, pooled=pooled)
+        loaded = LoadedModel(
+            checkpoint, Pipeline.of_folder(checkpoint), model.requires_grad_(False).eval(), tokenizer, has_pooler,
+            untrained is not None, types,
+        )  # fmt: skip
+        loaded = as_reader(loaded, options, settings, folder, unused)
+    texts = tuple(f"{source}: a library that loaded it says: {text}" for text in said)
+    for text in texts:
+        log.warning("%s", text)
     if not more.keys() & {"device_map", "quantization_config"}:
         loaded.model.to(device)
-    types = ",".join(name for name, _ in header.values_by_type.most_common()) if header else ""
-    return loaded._replace(untrained=untrained is not None, dequantized=types, warnings=tuple(warnings))
+    return replace(loaded, warnings=loaded.warnings + texts)
 
 
-def check_parts(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    source: str,
-    *,
+def as_reader(
+    loaded: LoadedModel,
+    options: TransformerOptions,
     settings: Mapping[str, Any],
-    folder: Path | None,
-    lower: bool | None,
-) -> list[Leftovers]:
-    """Checks of a model and its tokenizer, from files or in memory; the tokenizer reads as its `folder` says.
-
-    Returns:
-        What of the tokenizer's files, and of the model's `settings`, isn't used.
-    """
-    unused = [apply_tokenizer_files(tokenizer, folder, lower)]
+    tokenizer_folder: Path | None,
+    unused: Iterable[Leftovers] = (),
+) -> LoadedModel:
+    """The part of a model, from files or in memory, that reads text, once it is checked; its tokenizer reads as the
+    files in its folder say. What nothing reads of these, of the model's `settings`, and of what is `unused` already, is
+    reported."""
+    model, tokenizer, source = loaded.model, loaded.tokenizer, loaded.checkpoint.source
+    of_tokenizer = apply_tokenizer_files(tokenizer, tokenizer_folder, options.lower)
     check_finite(model, source)
     check_vocabulary(tokenizer, model, source)
-    return [*unused, unused_code(settings, model, tokenizer), unused_settings(settings, model.config, model)]
-
-
-def tokenizer_folder(tokenizer: PreTrainedTokenizerBase) -> Path | None:
-    """The folder, or the hub's cache, that a tokenizer in memory was loaded from, if it is still as it was loaded; None
-    for one that its caller has made or changed."""
-    name = str(tokenizer.name_or_path or "")
-    with suppress(Exception):  # no such files, no hub id, files of another kind: then it is the caller's own
-        folder = local_path(name) or cached_folder((name,), None)
-        if folder is not None and folder.is_dir():
-            where = {"pretrained_model_name_or_path": folder, "local_files_only": True}
-            states = [json.loads(one.backend_tokenizer.to_str()) for one in (tokenizer, _tokenizer(folder, where))]
-            same = [{**state, "truncation": None, "padding": None} for state in states]
-            return folder if same[0] == same[1] else None
-    return None
+    of_settings = [unused_code(settings, model, tokenizer), unused_settings(settings, model.config, model)]
+    warnings = report_unused([*unused, of_tokenizer, *of_settings], options.unused, source)
+    model = text_encoder(model)
+    has_pooler = loaded.has_pooler and "pooler" in dict(model.named_children())
+    return replace(loaded, model=model, has_pooler=has_pooler, warnings=tuple(warnings))
 
 
 def check_room(build: Callable[[], torch.nn.Module], held: WeightSizes, source: str) -> None:
@@ -247,7 +247,7 @@ def check_vocabulary(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel,
 
 
 def _draw_weights(
-    checkpoint: Checkpoint, config: PretrainedConfig, draw: Callable[..., PreTrainedModel], *, seed: int
+    checkpoint: Checkpoint, config: PretrainedConfig, draw: Callable[[], PreTrainedModel], *, seed: int
 ) -> PreTrainedModel:
     """A model of the checkpoint's shape with weights drawn from the seed, in the file's dtype."""
     if checkpoint.initializer_range is not None:
@@ -256,10 +256,11 @@ def _draw_weights(
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         # Half precision is drawn in float32 and rounded: what torch draws in it differs between versions.
-        return draw(dtype=torch.float32).to(file_dtype)
+        return draw().to(file_dtype)
 
 
-def _tokenizer(folder: Path, where: dict[str, object]) -> PreTrainedTokenizerBase:
+def load_tokenizer(folder: Path, where: dict[str, object]) -> PreTrainedTokenizerBase:
+    """The tokenizer of a folder, which `where` names to transformers."""
     from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
     try:
@@ -281,12 +282,6 @@ def _files(checkpoint: Checkpoint) -> Iterator[tuple[dict[str, object], WeightSi
         header = GgufHeader(keys, reader)
         size = {"all": ("F32", header.values_by_type.total())}
         yield {argument: folder, "gguf_file": checkpoint.folder.name}, size, header
-
-
-def loaded_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, pooled: bool = True) -> LoadedModel:
-    """The part of the model that reads text; `pooled`: its pooler, if it has one, has weights of its own."""
-    model = text_encoder(model)
-    return LoadedModel(model, tokenizer, pooled and "pooler" in dict(model.named_children()))
 
 
 def text_encoder(model: PreTrainedModel) -> PreTrainedModel:
@@ -326,7 +321,7 @@ WRAPPERS = re.compile(r"((_orig_mod|module|_fsdp_wrapped_module|_forward_module|
 
 def _load_weights(
     network: Any, checkpoint: Checkpoint, sizes: WeightSizes, **choices: object
-) -> tuple[PreTrainedModel, bool, list[Leftovers]]:
+) -> tuple[PreTrainedModel, bool, Leftovers]:
     """The model with the checkpoint's weights, all of them its own, whether its pooler has any, and what isn't used."""
     if "gguf_file" in choices:
         from transformers import GgufConfig
@@ -370,7 +365,7 @@ def _load_weights(
         check_adapter(model.load_adapter(str(checkpoint.folder), dtype=choices["dtype"]), source)
     files = [] if checkpoint.is_gguf else weight_files(checkpoint.folder)
     names = [name.removeprefix(prefix) for name in sizes]
-    return model, not pooler, [unused_weights(model, info["unexpected_keys"], names, files)]
+    return model, not pooler, unused_weights(model, info["unexpected_keys"], names, files)
 
 
 @contextmanager

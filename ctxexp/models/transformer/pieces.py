@@ -14,10 +14,11 @@ belongs to every word that it shares a character with, which settles all the odd
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -31,12 +32,13 @@ from ctxexp.models.options import AS_TOKENIZER
 from ctxexp.models.transformer.unused import Leftovers
 
 if TYPE_CHECKING:
-    from tokenizers import Tokenizer
+    from tokenizers import Encoding, Tokenizer
     from transformers import PreTrainedTokenizerBase
 
 
 CHUNK = 1000  # sentences tokenised at a time
 MARKER = "▁"  # SentencePiece's word marker: alone at a sentence's start, it claims the first character's span
+KEPT = {"mean": slice(None), "first": slice(1), "last": slice(-1, None)}  # of a word's pieces, by the pooling
 _BLANK = MARKER + "ĠĊĉčÂł \t\n\r\u00a0"  # white space as vocabularies spell it: a trimmed span of it is empty
 
 
@@ -54,6 +56,15 @@ class Pieces:
     counts: np.ndarray  # (len(units),) int64
     n_before: int
     n_after: int
+
+    @property
+    def own(self) -> np.ndarray:
+        """The ids of the text's own pieces."""
+        return self.ids[self.n_before : len(self.ids) - self.n_after]
+
+    def by_unit(self) -> list[np.ndarray]:
+        """The positions of each unit's pieces."""
+        return np.split(self.at, np.cumsum(self.counts)[:-1]) if len(self.counts) else []
 
 
 class PieceCache:
@@ -112,90 +123,55 @@ class PieceReader:
 
     def __call__(self, sentences: Sequence[Sentence]) -> list[Pieces]:
         """Each sentence's pieces."""
-        chunks = (sentences[i : i + CHUNK] for i in range(0, len(sentences), CHUNK))
-        read = (pieces for chunk in chunks for pieces in self._read(chunk))
-        return list(read if self.prefix.is_default else map(self.prefix.replace_start, read))
+        read: list[Pieces] = []
+        for i in range(0, len(sentences), CHUNK):
+            chunk = sentences[i : i + CHUNK]
+            read += map(self._read, chunk, self.backend.encode_batch([sentence.text for sentence in chunk]))
+        return read if self.prefix.is_default else [self.prefix.replace_start(pieces) for pieces in read]
 
     def count_unknown(self, read: Iterable[Pieces]) -> tuple[int, int]:
         """How many pieces of the sentences' text stand for anything unknown, and how many pieces they have."""
-        ids = np.concatenate([np.empty(0, np.int32), *(p.ids[p.n_before : len(p.ids) - p.n_after] for p in read)])
+        ids = np.concatenate([np.empty(0, np.int32), *(pieces.own for pieces in read)])
         return int(np.count_nonzero(ids == self.unknown_id)) if self.unknown_id is not None else 0, len(ids)
 
-    def _check(self, ids: np.ndarray, spans: np.ndarray, special: np.ndarray) -> None:
+    def _read(self, sentence: Sentence, encoding: Encoding) -> Pieces:
+        """The pieces of a sentence that the tokenizer has cut."""
+        ids, spans = encoding.ids, [*encoding.offsets]
+        plain = [i for i, is_special in enumerate(encoding.special_tokens_mask) if not is_special]
+        self._check(ids, spans, plain)
+        for i in plain:
+            if ids[i] == self.marker and sentence.text[slice(*spans[i])] != MARKER:
+                spans[i] = 0, 0
+        units: tuple[str, ...]
+        if self.pooling == "pieces":
+            units, groups = piece_units(sentence, [spans[i] for i in plain]), [[i] for i in plain]
+        else:
+            every = overlapping_pieces(sentence.spans, {i: spans[i] for i in plain})
+            units = sentence.words if all(every) else tuple(compress(sentence.words, every))
+            groups = [own[KEPT[self.pooling]] for own in every if own]
+        before, end = (plain[0], plain[-1] + 1) if plain else (len(ids), len(ids))
+        at = np.fromiter(chain.from_iterable(groups), np.int64)
+        counts = np.array([len(own) for own in groups], np.int64)
+        return Pieces(np.array(ids, np.int32), units, at, counts, before, len(ids) - end)
+
+    def _check(self, ids: Sequence[int], spans: Sequence[tuple[int, int]], plain: Sequence[int]) -> None:
         """Raise `ModelError` for pieces that the model has no row for, and for spans that can't be right."""
-        if self.rows and len(ids) and ids.max() >= self.rows:
+        most = max(ids, default=0)
+        if self.rows and most >= self.rows:
             raise ModelError(
-                f"{self.source}: its tokenizer gives the piece {self.backend.id_to_token(int(ids.max()))!r} the number "
-                f"{ids.max():,}, but the model's embedding table has {self.rows:,} rows; the two don't belong together"
+                f"{self.source}: its tokenizer gives the piece {self.backend.id_to_token(most)!r} the number "
+                f"{most:,}, but the model's embedding table has {self.rows:,} rows; the two don't belong together"
             )
-        for i in np.flatnonzero((spans[:, 0] >= spans[:, 1]) & ~special):
-            if spelled := (self.backend.id_to_token(int(ids[i])) or "").strip(_BLANK):
+        for i in plain:
+            if spans[i][0] < spans[i][1]:
+                continue
+            spelled = (self.backend.id_to_token(ids[i]) or "").strip(_BLANK)
+            if spelled:
                 raise ModelError(
                     f"{self.source}: its tokenizer says that the piece {spelled!r} covers no character "
-                    f"{tuple(spans[i].tolist())}, so words can't meet their pieces (huggingface/tokenizers issue "
+                    f"{spans[i]}, so words can't meet their pieces (huggingface/tokenizers issue "
                     "1688); save the tokenizer anew with a current version of tokenizers, or use another checkpoint"
                 )
-
-    def _read(self, sentences: Sequence[Sentence]) -> list[Pieces]:
-        read = self.backend.encode_batch([s.text for s in sentences])
-        n_pieces = np.array([len(e) for e in read], dtype=np.int64)
-        n_words = np.array([len(s) for s in sentences], dtype=np.int64)
-        total = int(n_pieces.sum())
-        ids = np.fromiter(chain.from_iterable(e.ids for e in read), np.int32, total)
-        special = np.fromiter(chain.from_iterable(e.special_tokens_mask for e in read), np.bool_, total)
-        first = np.cumsum(n_pieces) - n_pieces  # (n_sentences,) each sentence's first piece
-        spans = _flat((e.offsets for e in read), total)
-        self._check(ids, spans, special)
-        for mark in np.flatnonzero(ids == self.marker) if self.marker is not None else ():
-            sentence = sentences[int(np.searchsorted(first, mark, side="right")) - 1]
-            if sentence.text[spans[mark, 0] : spans[mark, 1]] != MARKER:
-                spans[mark] = 0
-        if self.pooling == "pieces":
-            at = np.flatnonzero(~special)
-            counts = np.ones(len(at), dtype=np.int64)
-            per = _per_sentence(~special, first)
-            units = [
-                piece_units(s, spans[i:j][~special[i:j]].tolist())
-                for s, i, j in zip(sentences, first, first + n_pieces, strict=True)
-            ]
-        else:
-            # Every sentence gets its own stretch of characters, so that one search serves the chunk.
-            lengths = np.array([len(s.text) + 1 for s in sentences], dtype=np.int64)
-            base = np.cumsum(lengths) - lengths
-            words = _flat((s.spans for s in sentences), int(n_words.sum()))
-            spans[special] = 0
-            word, at = overlaps(words + np.repeat(base, n_words)[:, None], spans + np.repeat(base, n_pieces)[:, None])
-            counts = np.bincount(word, minlength=len(words))
-            units, per = self._units(sentences, counts, n_words)
-            at, counts = reduce_pairs(at, counts[counts > 0], self.pooling)
-        first_unit = np.cumsum(per) - per  # (n_sentences,) each sentence's first unit
-        pairs = np.concatenate([[0], np.cumsum(counts)])
-        result = []
-        for i, sentence_units in enumerate(units):
-            begin, end, unit, n = int(first[i]), int(first[i] + n_pieces[i]), int(first_unit[i]), int(per[i])
-            plain = np.flatnonzero(~special[begin:end])
-            before, last = (int(plain[0]), int(plain[-1]) + 1) if len(plain) else (end - begin, end - begin)
-            own = slice(int(pairs[unit]), int(pairs[unit + n]))
-            result.append(
-                Pieces(
-                    ids[begin:end], sentence_units, at[own] - begin, counts[unit : unit + n], before, end - begin - last
-                )
-            )
-        return result
-
-    @staticmethod
-    def _units(
-        sentences: Sequence[Sentence], counts: np.ndarray, n_words: np.ndarray
-    ) -> tuple[list[tuple[str, ...]], np.ndarray]:
-        """The words that have a piece, by sentence, and how many they are."""
-        has = counts > 0
-        ends = np.cumsum(n_words)
-        per = _per_sentence(has, ends - n_words)
-        units = [s.words for s in sentences]
-        for i in np.flatnonzero(per < n_words):
-            has_piece = has[ends[i] - n_words[i] : ends[i]]
-            units[i] = tuple(word for word, keep in zip(units[i], has_piece, strict=True) if keep)
-        return units, per
 
 
 def piece_units(sentence: Sentence, spans: Iterable[Sequence[int]]) -> tuple[str, ...]:
@@ -217,17 +193,6 @@ def piece_units(sentence: Sentence, spans: Iterable[Sequence[int]]) -> tuple[str
         units.append(text if start in begins and start != before else f"##{text}")
         before = start
     return tuple(units)
-
-
-def _flat(spans: Iterable[Iterable[tuple[int, int]]], n: int) -> np.ndarray:
-    """Spans (start, end) of many sentences as one array (n, 2)."""
-    return np.fromiter(chain.from_iterable(chain.from_iterable(spans)), np.int64, 2 * n).reshape(-1, 2)
-
-
-def _per_sentence(flags: np.ndarray, first: np.ndarray) -> np.ndarray:
-    """How many flags are set in each stretch that begins at `first` (empty stretches allowed)."""
-    total = np.concatenate([[0], np.cumsum(flags)])
-    return np.asarray(total[np.append(first[1:], len(flags))] - total[first]) if len(first) else first
 
 
 @dataclass(frozen=True)
@@ -298,35 +263,24 @@ def prefix_of(choice: str, tokenizer: PreTrainedTokenizerBase, source: str) -> P
     return Prefix(own, ids, begin, begin + len(added), TextStart(tokens, whose))
 
 
-def overlaps(words: np.ndarray, pieces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Every (word, piece) that share a character, as two index arrays sorted by word, then piece.
+def overlapping_pieces(words: Sequence[tuple[int, int]], pieces: Mapping[int, tuple[int, int]]) -> list[list[int]]:
+    """Of each word the pieces that share a character with it, by their numbers, in order.
 
-    `words` (n, 2) and `pieces` (m, 2) are (start, end) in characters; word spans ascend and don't overlap, pieces may
-    be in any order. One call may serve many sentences whose spans are shifted apart.
+    `words` and `pieces` are (start, end) in characters; word spans ascend and don't overlap, pieces may lie anywhere.
 
     Example:
-        >>> word, piece = overlaps(np.array([[0, 2], [3, 6]]), np.array([[0, 1], [1, 2], [2, 6]]))
-        >>> word.tolist(), piece.tolist()
-        ([0, 0, 1], [0, 1, 2])
+        >>> overlapping_pieces([(0, 2), (3, 6)], {0: (0, 1), 1: (1, 2), 2: (2, 6)})
+        [[0, 1], [2]]
     """
-    full = np.flatnonzero(words[:, 1] > words[:, 0])  # a word of no characters shares none
-    starts, ends = words[full, 0], words[full, 1]
-    first = np.searchsorted(ends, pieces[:, 0], side="right")
-    after = np.searchsorted(starts, pieces[:, 1], side="left")
-    n = np.where(pieces[:, 1] > pieces[:, 0], np.maximum(after - first, 0), 0)
-    piece = np.repeat(np.arange(len(pieces)), n)
-    within = np.arange(len(piece)) - np.repeat(np.cumsum(n) - n, n)
-    word = full[np.repeat(first, n) + within] if len(piece) else np.empty(0, dtype=np.int64)
-    order = np.argsort(word, kind="stable")
-    return word[order], piece[order]
-
-
-def reduce_pairs(pieces: np.ndarray, counts: np.ndarray, pooling: str) -> tuple[np.ndarray, np.ndarray]:
-    """The pieces that `pooling` keeps: `pieces` hold `counts[i]` pieces of unit i in turn (each at least one)."""
-    if pooling == "mean":
-        return pieces, counts
-    at = np.cumsum(counts) - (counts if pooling == "first" else 1)
-    return pieces[at], np.ones_like(counts)
+    ends = [end for _, end in words]
+    of_words: list[list[int]] = [[] for _ in words]
+    for piece, (start, end) in pieces.items():
+        for i in range(bisect_right(ends, start), len(words)):
+            if words[i][0] >= end or start >= end:
+                break
+            if words[i][0] < words[i][1]:  # one of no characters shares none
+                of_words[i].append(piece)
+    return of_words
 
 
 def windows(n: int, size: int, stride: int) -> np.ndarray:

@@ -55,10 +55,10 @@ class TransformerSentences(Encoder):
         if self.pipeline.prompt and not self.pipeline.include_prompt:
             (prompt,) = self._pieces([""])
             self.n_skipped = len(prompt.ids) - (prompt.n_after > 0)
-        self._type = torch.float32 if base._device.type == "mps" else torch.float64
+        self._type = torch.float32 if base.device.type == "mps" else torch.float64
         self._waiting = PieceCache(self._read)
         self.poolings, weights = self._open()
-        side = " left" * base._read.cuts_left
+        side = " left" * base.reader.cuts_left
         self.name = f"{base.name} sentences={','.join(self.poolings)} longest={self.limit}{side}"
         if self.pipeline.modules:
             self.name += f" pipeline={digest(repr((self.pipeline.facts, self.dim, weights)).encode())}"
@@ -75,9 +75,9 @@ class TransformerSentences(Encoder):
     def _open(self) -> tuple[tuple[str, ...], str]:
         """The poolings, and a digest of weights behind the network."""
         base, own = self.base, self.pipeline.pooling
-        (sample,) = base._read([Sentence.of(["a"])])
+        (sample,) = base.reader([Sentence.of(["a"])])
         poolings = [own, "mean", "mean_text"]
-        prefix = base._read.prefix
+        prefix = base.reader.prefix
         is_added = prefix.begin == 0 < prefix.end  # the first piece is what model.prefix added, and no part of a vector
         if not is_added and (sample.n_before or not base.causal):
             poolings.append("cls")
@@ -85,7 +85,7 @@ class TransformerSentences(Encoder):
         if base.has_pooler:
             with torch.inference_mode():
                 base.hidden_states(sample.ids[None])
-            if base._pooled is not None and base._pooled.shape == (1, self.dim):
+            if base.pooled is not None and base.pooled.shape == (1, self.dim):
                 poolings.append("pooler")
         self.dim = min(self.pipeline.truncate_dim or self.dim, self.dim)
         return tuple(dict.fromkeys(poolings)), ""
@@ -96,7 +96,7 @@ class TransformerSentences(Encoder):
 
     def count_unknown(self, sentences: Sequence[Sentence]) -> tuple[int, int]:
         """How many pieces of what is read are unknown to the tokenizer, and how many pieces there are."""
-        return self.base._read.count_unknown(self._waiting.peek(sentences))
+        return self.base.reader.count_unknown(self._waiting.peek(sentences))
 
     def _read(self, sentences: Sequence[Sentence]) -> list[Pieces]:
         whole = self._pieces([one.text for one in sentences])
@@ -117,13 +117,13 @@ class TransformerSentences(Encoder):
     def _pieces(self, texts: Sequence[str]) -> list[Pieces]:
         """The pieces of texts, which the prompt precedes."""
         whole = [self.pipeline.prompt + text for text in texts]
-        return self.base._read([Sentence(text.lower() if self.pipeline.lower else text, (), ()) for text in whole])
+        return self.base.reader([Sentence(text.lower() if self.pipeline.lower else text, (), ()) for text in whole])
 
     def _cut(self, pieces: Pieces) -> Pieces:
         if self.limit is None or len(pieces.ids) <= self.limit:
             return pieces
         more = len(pieces.ids) - self.limit
-        start = pieces.n_before if self.base._read.cuts_left else self.limit - pieces.n_after
+        start = pieces.n_before if self.base.reader.cuts_left else self.limit - pieces.n_after
         ids = np.delete(pieces.ids, np.s_[start : start + more])
         return Pieces(ids, pieces.units, pieces.at, pieces.counts, pieces.n_before, pieces.n_after)
 
@@ -137,7 +137,7 @@ class TransformerSentences(Encoder):
         done = [empty] * len(batch)
         with torch.inference_mode():
             for (length, before, after), members in groups.items():
-                if length <= max(self.n_skipped, self.base._read.prefix.end - self.base._read.prefix.begin):
+                if length <= max(self.n_skipped, self.base.reader.prefix.end - self.base.reader.prefix.begin):
                     continue
                 first, end = max(before, self.n_skipped), length - after
                 units = tuple(u for u in self.poolings if u != "mean_text" or first < end)
@@ -149,10 +149,10 @@ class TransformerSentences(Encoder):
 
     def _pool(self, ids: np.ndarray, first: int, end: int, units: Sequence[str]) -> torch.Tensor:
         """(layers, n, units, dim) float32 of `ids` (n, length), whose text is from `first` to before `end`."""
-        n, length, prefix, skipped = *ids.shape, self.base._read.prefix, self.n_skipped
+        n, length, prefix, skipped = *ids.shape, self.base.reader.prefix, self.n_skipped
         layers = self.base.hidden_states(ids)
         counted = [i for i in range(skipped, length) if not prefix.begin <= i < prefix.end]
-        out = torch.zeros((len(layers), n, len(units), self.base.dim), dtype=self._type, device=self.base._device)
+        out = torch.zeros((len(layers), n, len(units), self.base.dim), dtype=self._type, device=self.base.device)
         for number, layer, rows in zip(self.layer_numbers, layers, out, strict=True):
             pieces = layer.view(n, length, self.base.dim).to(self._type)
             for k, unit in enumerate(units):
@@ -165,8 +165,8 @@ class TransformerSentences(Encoder):
                 elif unit == "last":
                     rows[:, k] = pieces[:, -1]
                 elif number == self.n_layers - 1:
-                    assert self.base._pooled is not None
-                    rows[:, k] = self.base._pooled
+                    assert self.base.pooled is not None
+                    rows[:, k] = self.base.pooled
         if self.pipeline.normalizes:
             out = torch.nn.functional.normalize(out, dim=-1)
         return out[..., : self.dim].float()
@@ -181,7 +181,7 @@ class LibrarySentences(TransformerSentences):
         model: Any = _library_model(base) if isinstance(source, Path) else source
         names = [f"{i}_{name}" for i, name in enumerate(self.pipeline.modules)]
         behind = dict(zip(names[1:], copy.deepcopy([*model][1:]), strict=True))
-        self.behind = torch.nn.ModuleDict(behind).to(base._device, torch.float32).eval()
+        self.behind = torch.nn.ModuleDict(behind).to(base.device, torch.float32).eval()
         self._check(model)
         if isinstance(source, Path):
             model[0].to("meta")  # the network is the encoder's own
@@ -197,7 +197,7 @@ class LibrarySentences(TransformerSentences):
             rows = [self._pool(one.ids[None], 0, 0, ())[-1, 0, 0].cpu().numpy() for one in read]
             self.dim = len(rows[0])
             own = replace(options, device="auto", pooling="mean", long="window", unused="warn")
-            if own != TransformerOptions() or self.base.details["untrained"]:
+            if own != TransformerOptions() or self.base.loaded.untrained:
                 return
             expected = model.encode(texts, batch_size=1, show_progress_bar=False)
         far = np.abs(np.stack(rows) - expected).max() / np.abs(expected).max()
@@ -209,7 +209,7 @@ class LibrarySentences(TransformerSentences):
             )
 
     def _pool(self, ids: np.ndarray, first: int, end: int, units: Sequence[str]) -> torch.Tensor:
-        pieces = torch.from_numpy(ids).to(self.base._device, torch.long)
+        pieces = torch.from_numpy(ids).to(self.base.device, torch.long)
         features: dict[str, Any] = {"input_ids": pieces, "attention_mask": torch.ones_like(pieces)}
         features |= {"prompt_length": self.n_skipped} if self.n_skipped else {}
         rows = []
@@ -234,7 +234,7 @@ def _library_model(base: TransformerEncoder) -> Any:
     own = is_own_code(base.model)
     with library_warnings(), plugin_call("model", failure=partial(_failure, base)):
         return SentenceTransformer(
-            str(base.pipeline.source), device=str(base._device), local_files_only=True, trust_remote_code=own
+            str(base.pipeline.source), device=str(base.device), local_files_only=True, trust_remote_code=own
         ).float()
 
 
@@ -246,7 +246,7 @@ def _failure(base: TransformerEncoder, error: BaseException) -> str:
 def _limit(base: TransformerEncoder) -> int | None:
     """Pieces of a sentence that are read, special ones included; None without a limit."""
     own = base.pipeline.longest
-    if own is not None and (type(own) is not int or own <= base._read.n_special):
+    if own is not None and (type(own) is not int or own <= base.reader.n_special):
         raise ModelError(
             f"{base.checkpoint.source} says max_seq_length={own!r} for sentence-transformers; expected a number of "
             "pieces, such as 256, or null"

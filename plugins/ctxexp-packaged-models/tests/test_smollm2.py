@@ -38,7 +38,7 @@ def language_model(encoder: Any, text: str) -> tuple[Any, Any]:
     """Ids of the text's pieces (n,), and logits behind each (n, vocabulary): the table is tied, so it is the head."""
     import torch
 
-    ids = torch.tensor(encoder._read.backend.encode(text).ids)
+    ids = torch.tensor(encoder.reader.backend.encode(text).ids)
     with torch.inference_mode():
         states = encoder.model(ids[None]).last_hidden_state[0]
         return ids, states @ encoder.model.get_input_embeddings().weight.T
