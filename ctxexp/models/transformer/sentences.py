@@ -124,8 +124,7 @@ class TransformerSentences(Encoder):
             return pieces
         more = len(pieces.ids) - self.limit
         start = pieces.n_before if self.base.reader.cuts_left else self.limit - pieces.n_after
-        ids = np.delete(pieces.ids, np.s_[start : start + more])
-        return Pieces(ids, pieces.units, pieces.at, pieces.counts, pieces.n_before, pieces.n_after)
+        return replace(pieces, ids=np.delete(pieces.ids, np.s_[start : start + more]))
 
     def encode(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:
         """One `EncodedSentence` per sentence, in order, its units the poolings; no padding enters the model."""
@@ -149,21 +148,17 @@ class TransformerSentences(Encoder):
 
     def _pool(self, ids: np.ndarray, first: int, end: int, units: Sequence[str]) -> torch.Tensor:
         """(layers, n, units, dim) float32 of `ids` (n, length), whose text is from `first` to before `end`."""
-        n, length, prefix, skipped = *ids.shape, self.base.reader.prefix, self.n_skipped
+        (n, length), prefix, skipped = ids.shape, self.base.reader.prefix, self.n_skipped
         layers = self.base.hidden_states(ids)
         counted = [i for i in range(skipped, length) if not prefix.begin <= i < prefix.end]
+        places = {"mean": counted, "mean_text": slice(first, end), "cls": skipped, "last": -1}
         out = torch.zeros((len(layers), n, len(units), self.base.dim), dtype=self._type, device=self.base.device)
         for number, layer, rows in zip(self.layer_numbers, layers, out, strict=True):
             pieces = layer.view(n, length, self.base.dim).to(self._type)
             for k, unit in enumerate(units):
-                if unit == "mean":
-                    rows[:, k] = (pieces if len(counted) == length else pieces[:, counted]).mean(1)
-                elif unit == "mean_text":
-                    rows[:, k] = pieces[:, first:end].mean(1)
-                elif unit == "cls":
-                    rows[:, k] = pieces[:, skipped]
-                elif unit == "last":
-                    rows[:, k] = pieces[:, -1]
+                if unit in places:
+                    own = pieces[:, places[unit]]
+                    rows[:, k] = own.mean(1) if own.ndim == 3 else own
                 elif number == self.n_layers - 1:
                     assert self.base.pooled is not None
                     rows[:, k] = self.base.pooled
