@@ -137,11 +137,6 @@ STEPS: dict[str, Step] = {
         commands="ctxexp probe model=bert,gpt2,elmo labels=pos,sense",
         figures={"probe_layers.png": "probe_layers.png"},
     ),
-    "split_words": Drawing(
-        commands="ctxexp split-words gpt2 bert",
-        output_glob="split_words",
-        figures={"split_words.png": "split_words.png"},
-    ),
     "training_steps": Drawing(
         commands='ctxexp train -m model=bert,gpt2 size=quick tracking=null text="$TEXT"\n'
         "ctxexp steps outputs/minis/bert/checkpoints outputs/minis/gpt2/checkpoints "

@@ -22,7 +22,6 @@ def register_commands(register: Register) -> None:
     register("steps", "ctxexp_lab.steps.command:steps")
     register("link", "ctxexp_lab.link.command:softmax_link")
     register("distil", "ctxexp_lab.distil:distil")
-    register("split-words", "ctxexp_lab.splits:split_words")
 
 
 @ctxexp.hookimpl
