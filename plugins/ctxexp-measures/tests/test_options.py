@@ -18,7 +18,6 @@ from tests.composed import composed
         ("metric.sense_separation.permutations", "-1", "expected at least 0"),
         ("metric.frequency_geometry.k", "[3,0]", "expected at least 1"),
         ("metric.frequency_geometry.bins", "some", "expected"),
-        ("metric.static_vectors.candidates", "0", "expected vocabulary"),
         ("metric.static_vectors.export", "[text]", "expected list.word2vec_text"),
         ("dataset.semcor.documents", "0", "expected at least 1"),
         ("transform.flow.rate", "0", "expected above 0"),

@@ -16,16 +16,14 @@ def register_datasets(register: Register) -> None:
 @ctxexp.hookimpl
 def register_metrics(register: Register) -> None:
     register("probe", "ctxexp_measures.senses.probe.metric:Probe")
-    register("self_similarity_by_class", "ctxexp_measures.senses.by_class.metric:SelfSimilarityByClass")
-    register("sense_separation_by_class", "ctxexp_measures.senses.by_class.metric:SenseSeparationByClass")
+    register("self_similarity_by_class", "ctxexp_measures.senses.by_class:SelfSimilarityByClass")
     register("variance_components", "ctxexp_measures.senses.components.metric:VarianceComponents")
-    register("variance_components_by_class", "ctxexp_measures.senses.by_class.metric:VarianceComponentsByClass")
     register("wic", "ctxexp_measures.senses.wic:Wic")
 
 
 @ctxexp.hookimpl
 def register_reports(register: Register) -> None:
-    register("table_by_class", "ctxexp_measures.senses.by_class.table:table")
+    register("table_by_class", "ctxexp_measures.senses.by_class:table")
     register("table_what_is_context", "ctxexp_measures.senses.components.figure:table")
     register("probe_layers", "ctxexp_measures.senses.probe.figure:figure")
     register("what_is_context", "ctxexp_measures.senses.components.figure:figure")

@@ -88,13 +88,11 @@ class VarianceComponents(TextMetric):
             of_task: dict[str, float | Estimate] = {
                 name: to_estimate(share, resamples) for name, share in shares(parts, CONTEXT).items()
             }
-            of_task |= {"total": sum(part.value for part in parts.values()), **self._sizes(designs[task])}
+            of_task |= {"total": sum(part.value for part in parts.values())}
+            of_task["n"] = float(len(designs[task].attributes))
             _look_below_zero(self._text, task, of_task)
             statistics |= {f"{task}/{name}" if task else name: value for name, value in of_task.items()}
         return statistics
-
-    def _sizes(self, design: Design) -> dict[str, float]:
-        return {"n": float(len(design.attributes))}
 
     def _designs(self, text: Text) -> dict[str, Design]:
         """Designs by task: of all rows, and of those of ambiguous words where there are any."""
