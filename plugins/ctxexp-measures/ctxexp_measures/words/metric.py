@@ -15,8 +15,8 @@ from ctxexp.models import WordVectors
 from ctxexp.report import write_csv
 from ctxexp_measures.words.directions import first_directions
 from ctxexp_measures.words.load import load
-from ctxexp_measures.words.space import Case, OutOfVocabulary, WordSpace, word_list
-from ctxexp_measures.words.suite import BenchmarkOptions, BenchmarkScore, Candidates, Clustering, evaluate, table
+from ctxexp_measures.words.space import OutOfVocabulary, WordSpace, word_list
+from ctxexp_measures.words.suite import BenchmarkOptions, BenchmarkScore, Clustering, evaluate, table
 
 Export = Literal["word2vec_text"]
 Distillation = Literal["first_pc", "first_pc_centred", "mean"]
@@ -39,13 +39,11 @@ class StaticVectors(Metric):
 
     `data`: the folder of the benchmarks' files; `benchmarks`: some of them (null: all nine, []: none). `oov`: skip
     leaves items with a missing word out, mean lets the mean vector stand in. `lower`: words are looked up in lower
-    case; `case`: the vector of a word with several cased forms (Apple, apple): that of the form with most measured
-    occurrences, or the average of the unit-norm ones. `candidates`: possible answers to analogies: vocabulary,
-    benchmark (its own words), or N, the N words with most measured occurrences. `clustering`: kmeans (seeded),
-    agglomerative, or best of several, for categorisation. `shared_vocabulary`: a file with one word per line, such as
-    the words that several models share; other words are left out. Into each layer's folder go `benchmarks.csv` (every
-    benchmark, section and relation with its coverage) and, with `export=[word2vec_text]`, the vectors
-    (vectors.txt).
+    case; a word with several cased forms (Apple, apple) has the vector of the form with most measured occurrences.
+    `clustering`: kmeans (seeded), or best of several, for categorisation. `shared_vocabulary`: a file with one word per
+    line, such as the words that several models share; other words are left out. Into each layer's folder go
+    `benchmarks.csv` (every benchmark, section and relation with its coverage) and, with `export=[word2vec_text]`, the
+    vectors (vectors.txt).
     """
 
     over = "word"
@@ -61,8 +59,6 @@ class StaticVectors(Metric):
         benchmarks: list[str] | None = None,
         oov: OutOfVocabulary = "skip",
         lower: bool = True,
-        case: Case = "frequent",
-        candidates: Candidates = "vocabulary",
         clustering: Clustering = "kmeans",
         shared_vocabulary: str | None = None,
         export: list[Export] | None = None,
@@ -70,7 +66,7 @@ class StaticVectors(Metric):
     ) -> None:
         self.vector: Distillation = vector
         self.variant = {"first_pc": "", "first_pc_centred": "centred", "mean": "mean"}[vector]
-        self.choices = BenchmarkOptions(oov, lower, case, candidates, clustering, seed)
+        self.choices = BenchmarkOptions(oov, lower, clustering, seed)
         self.benchmarks = load(data, benchmarks)
         self.shared = word_list(user_path(shared_vocabulary)) if shared_vocabulary else None
         self.export = export or []
@@ -115,7 +111,7 @@ class StaticVectors(Metric):
     def _evaluated(self) -> tuple[list[BenchmarkScore], int]:
         if self._scores is None:
             words, vectors = self.vectors()
-            space = WordSpace.of(words, vectors, lower=self.choices.lower, case=self.choices.case, shared=self.shared)
+            space = WordSpace.of(words, vectors, lower=self.choices.lower, shared=self.shared)
             self._scores = evaluate(space, self.benchmarks, self.choices), len(space)
         return self._scores
 

@@ -13,7 +13,6 @@ import numpy as np
 from ctxexp.datasets import text_lines
 from ctxexp.errors import DataError
 
-Case = Literal["frequent", "average"]
 OutOfVocabulary = Literal["skip", "mean"]
 
 
@@ -35,32 +34,23 @@ class WordSpace:
         vectors: np.ndarray,
         *,
         lower: bool = True,
-        case: Case = "frequent",
         shared: Iterable[str] | None = None,
     ) -> WordSpace:
         """The space of these words, in this order; those whose vector is zero or not finite are left out.
 
         With `lower`, several cased forms of a word (Apple, apple) become one: the first of them, which is the most
-        frequent where words stand by frequency, or with `case="average"` the mean of their unit-norm vectors. `shared`
-        keeps those words only, compared in lower case with `lower`.
+        frequent where words stand by frequency. `shared` keeps those words only, compared in lower case with `lower`.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             squares = np.square(vectors, dtype=np.float64).sum(-1)
         usable = np.isfinite(squares) & (squares > 0)
         allowed = None if shared is None else {word.lower() if lower else word for word in shared}
-        forms: dict[str, list[int]] = {}
+        first: dict[str, int] = {}
         for i, word in enumerate(words):
             form = word.lower() if lower else word
             if usable[i] and (allowed is None or form in allowed):
-                forms.setdefault(form, []).append(i)
-        first = np.array([rows[0] for rows in forms.values()], np.int64)
-        rows_of_form = np.asarray(vectors[first], np.float32)
-        if case == "average":
-            for k, rows in enumerate(forms.values()):
-                if len(rows) > 1:
-                    mean = (vectors[rows] / np.sqrt(squares[rows])[:, None]).mean(0)
-                    rows_of_form[k] = mean if np.square(mean).sum() > 0 else rows_of_form[k]
-        return cls(list(forms), rows_of_form, lower)
+                first.setdefault(form, i)
+        return cls(list(first), np.asarray(vectors[np.array(list(first.values()), np.int64)], np.float32), lower)
 
     def __len__(self) -> int:
         return len(self.words)

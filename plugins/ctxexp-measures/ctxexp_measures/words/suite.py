@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from annotated_types import Ge
 
 from ctxexp.maths import kmeans, spearman
-from ctxexp_measures.words.space import Case, OutOfVocabulary, WordSpace
+from ctxexp_measures.words.space import OutOfVocabulary, WordSpace
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-Clustering = Literal["kmeans", "agglomerative", "best"]
-Candidates = Literal["vocabulary", "benchmark"] | Annotated[int, Ge(1)]
+Clustering = Literal["kmeans", "best"]
 
 
 @dataclass(frozen=True)
@@ -25,27 +23,19 @@ class BenchmarkOptions:
     """Options of the benchmarks, which decide their values beside the vectors.
 
     `oov`: items with a word that has no vector are left out (skip), or the mean vector stands in (mean). `lower`: words
-    are looked up in lower case; `case`: the vector of a word with several cased forms, its most frequent form's or the
-    average. `candidates`: the possible answers to analogies. `clustering`, `seed`: of categorisation.
+    are looked up in lower case. `clustering`, `seed`: of categorisation.
     """
 
     oov: OutOfVocabulary = "skip"
     lower: bool = True
-    case: Case = "frequent"
-    candidates: Candidates = "vocabulary"
     clustering: Clustering = "kmeans"
     seed: int = 0
 
     def description(self) -> str:
         """The options in one line, for definitions and captions."""
-        parts = [
-            {"skip": "items with a missing word left out", "mean": "the mean vector stands for missing words"}[self.oov]
-        ]
-        if self.lower:
-            parts.append("lower-cased, " + {"frequent": "most frequent form", "average": "forms averaged"}[self.case])
-        pool = f"{self.candidates:,} words" if isinstance(self.candidates, int) else self.candidates
-        parts += [f"3CosAdd candidates: {pool}", f"clustering: {self.clustering}"]
-        return ", ".join(parts)
+        missing = {"skip": "items with a missing word left out", "mean": "the mean vector stands for missing words"}
+        lower = ", lower-cased, most frequent form" if self.lower else ""
+        return f"{missing[self.oov]}{lower}, clustering: {self.clustering}"
 
 
 @dataclass(frozen=True)
@@ -162,6 +152,7 @@ def _offsets(space: WordSpace, pairs: tuple[Pair, ...]) -> tuple[np.ndarray, np.
 
 
 STARTS = 10  # seeded beginnings of k-means; the one with the least inertia is taken
+LINKAGES = (("average", "cosine"), ("ward", "euclidean"), ("complete", "cosine"), ("average", "euclidean"))
 
 
 @dataclass(frozen=True)
@@ -182,9 +173,9 @@ def score_categorisation(
     """Purity, in (0, 1]: the share of words that are of their cluster's commonest class. More is better.
 
     As many clusters as the clustered words have classes, of unit-norm vectors. `kmeans`: of 10 seeded beginnings
-    (k-means++) the one with the least inertia. `agglomerative`: average linkage by cosine. `best`: the highest purity
-    of those two and of Ward's, complete and Euclidean average linkage, as the word-embeddings-benchmarks package
-    chooses; picked by looking at the classes, so it flatters. With `oov="mean"` missing words share the mean vector.
+    (k-means++) the one with the least inertia. `best`: the highest purity of that and of average, Ward's, complete and
+    Euclidean average linkage, as the word-embeddings-benchmarks package chooses; picked by looking at the classes, so
+    it flatters. With `oov="mean"` missing words share the mean vector.
     """
     rows = space.rows(benchmark.members)
     is_covered = rows >= 0
@@ -206,17 +197,8 @@ def purity(clusters: np.ndarray, classes: np.ndarray) -> float:
 
 
 def _clusterings(x: np.ndarray, k: int, clustering: Clustering, seed: int) -> list[np.ndarray]:
-    if clustering == "kmeans":
-        return [_kmeans(x, k, seed)]
-    linkages = [("average", "cosine")]
-    if clustering == "best":
-        linkages += [("ward", "euclidean"), ("complete", "cosine"), ("average", "euclidean")]
-    labels = [_agglomerative(x, k, method, metric) for method, metric in linkages]
-    return labels if clustering == "agglomerative" else [_kmeans(x, k, seed), *labels]
-
-
-def _kmeans(x: np.ndarray, k: int, seed: int) -> np.ndarray:
-    return kmeans(x, k, seed=seed, starts=STARTS)[0]
+    linkages = LINKAGES if clustering == "best" else ()
+    return [kmeans(x, k, seed=seed, starts=STARTS)[0], *(_agglomerative(x, k, *linkage) for linkage in linkages)]
 
 
 def _agglomerative(x: np.ndarray, k: int, method: str, metric: str) -> np.ndarray:
@@ -249,17 +231,15 @@ def score_analogy(space: WordSpace, benchmark: Analogy, options: BenchmarkOption
     """Accuracy of 3CosAdd (Mikolov et al. 2013; Levy and Goldberg 2014), in [0, 1]: whole, then by section.
 
     The answer is the candidate with the largest cosine to b - a + c, of unit-norm vectors; a, b and c themselves are no
-    candidates. `candidates`: every word that has a vector, those of the benchmark only, or a number: the most frequent
-    so many. Questions are covered if all four words have a vector (the answer need not be a candidate: then it can't be
-    found). With `oov="mean"` the mean vector stands for a missing a, b or c, and a missing answer counts as wrong.
+    candidates. Every word that has a vector is one. Questions are covered if all four words have a vector. With
+    `oov="mean"` the mean vector stands for a missing a, b or c, and a missing answer counts as wrong.
     """
     rows = space.rows(word for question in benchmark.questions for word in question).reshape(-1, 4)
     is_covered = np.asarray((rows >= 0).all(axis=1))
     counts: np.ndarray = is_covered if options.oov == "skip" else np.ones(len(rows), bool)
     right = np.zeros(len(rows), bool)
     to_answer = np.flatnonzero(counts & (rows[:, 3] >= 0))
-    pool = _pool(space, benchmark, options.candidates)
-    right[to_answer] = answers(space, rows[to_answer, :3], pool) == rows[to_answer, 3]
+    right[to_answer] = answers(space, rows[to_answer, :3]) == rows[to_answer, 3]
     scores = [_score(benchmark.name, "", right, counts, is_covered, np.ones(len(rows), bool))]
     sections = np.array(benchmark.sections)
     for section in dict.fromkeys(benchmark.sections):
@@ -267,51 +247,38 @@ def score_analogy(space: WordSpace, benchmark: Analogy, options: BenchmarkOption
     return scores
 
 
-def answers(space: WordSpace, questions: np.ndarray, candidates: np.ndarray, *, chunk: int = CHUNK) -> np.ndarray:
-    """(n,) the candidate rows nearest b - a + c, for questions (n, 3) of rows a, b, c; -1 without any candidate.
+def answers(space: WordSpace, questions: np.ndarray, *, chunk: int = CHUNK) -> np.ndarray:
+    """(n,) the rows nearest b - a + c but for these themselves, for questions (n, 3) of rows a, b, c (-1: the mean's
+    direction); -1 in an empty space.
 
-    cos(x, b - a + c) is x.b - x.a + x.c up to a factor of the question's: the products of each distinct word with the
-    candidates are taken once, block by block of candidates, and questions only add them up. The first of equals wins.
-    No table has many more than `chunk` numbers.
+    cos(x, b - a + c) is x.b - x.a + x.c up to a factor of the question's: the products of each distinct word with all
+    words are taken once, block by block, and questions only add them up. The first of equals wins. No table has many
+    more than `chunk` numbers.
     """
     best = np.full(len(questions), -np.inf)
     answer = np.full(len(questions), -1, np.int64)
-    if not len(questions) or not len(candidates):
+    if not len(questions) or not len(space):
         return answer
     words, code = np.unique(questions, return_inverse=True)
     a, b, c = code.reshape(-1, 3).T
-    place = np.full(len(space), -1, np.int64)  # row -> place among the candidates
-    place[candidates] = np.arange(len(candidates))
-    place = np.append(place, -1)  # row -1, the stand-in, is no candidate
-    own = place[questions]  # (n, 3)
     units = space.normalized(words)
-    width = max(1, min(len(candidates), chunk // len(words), chunk // 64))
-    for first in range(0, len(candidates), width):
-        block = candidates[first : first + width]
+    width = max(1, min(len(space), chunk // len(words), chunk // 64))
+    for first in range(0, len(space), width):
+        block = np.arange(first, min(first + width, len(space)))
         products = units @ space.normalized(block).T  # (words, block)
         step = max(1, chunk // len(block))
         for at in range(0, len(questions), step):
             part = slice(at, at + step)
             values = products[b[part]] - products[a[part]] + products[c[part]]
-            excluded = own[part] - first
-            inside = (own[part] >= 0) & (excluded >= 0) & (excluded < len(block))
-            values[np.nonzero(inside)[0], excluded[inside]] = -np.inf
+            own = questions[part] - first
+            inside = (questions[part] >= 0) & (own >= 0) & (own < len(block))
+            values[np.nonzero(inside)[0], own[inside]] = -np.inf
             top = values.argmax(axis=1)
             value = values[np.arange(len(top)), top]
             better = value > best[part]
             best[part] = np.where(better, value, best[part])
             answer[part] = np.where(better, block[top], answer[part])
     return answer
-
-
-def _pool(space: WordSpace, benchmark: Analogy, candidates: Candidates) -> np.ndarray:
-    """Rows of the candidates, ascending."""
-    if candidates == "vocabulary":
-        return np.arange(len(space))
-    if candidates == "benchmark":
-        rows = np.unique(space.rows(sorted(benchmark.words())))
-        return rows[rows >= 0]
-    return np.arange(min(len(space), int(candidates)))
 
 
 def _score(
