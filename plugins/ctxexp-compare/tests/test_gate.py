@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ctxexp_compare.card_command import report
 from ctxexp_compare.gate import MARGIN, CurveDifference, Gate, diff
 from ctxexp_compare.gate import diff as compared
 
@@ -141,21 +140,6 @@ def test_what_is_defined_in_one_run_alone_has_moved() -> None:
     b.by_key[next(iter(b.by_key))].value[2] = np.nan
     [one] = diff(a, b).outside
     assert one.layer == 2
-
-
-def test_the_report_names_what_moved_and_what_else_differs() -> None:
-    a, b = run(5, spread=1e-4), run(6, spread=1e-4, shift=0.1, transform="center")
-    said = report(diff(a, b), a, b).text(200)
-    assert "moved: 2 of 14 values, by more than 0.01" in said
-    assert "smallest move that this text would find in any value, in 80% of texts like it: 0.01" in said
-    assert "intervals are up to ±0.000" in said
-    assert "transform differs: none and center" in said
-    assert said.count("| moved") == 2
-    assert "held: all 14 are certainly within 0.01\nboth are equal in every resample" in report(diff(a, a), a, a).text(
-        200
-    )
-    wide = report(diff(a, run(6, spread=0.008, fingerprint="g"), same_text=False), a, b).text(200)
-    assert "open: nothing moved for certain, but" in wide
 
 
 def bare(*curves: str) -> Results:

@@ -95,17 +95,6 @@ def test_a_run_without_values_has_a_card_without_picture(tmp_path: Path) -> None
     assert one.drawable
 
 
-def test_one_line_names_present_controls_and_how_to_add_more() -> None:
-    made = card(run(name="bert", weights="mini"), "m")
-    assert made.controls[-1] == (
-        "Of this run: layer 0, one vector a word; further controls: its command with `-m model=bert,random_words "
-        "weights=mini,untrained control=none,alone,shuffled`, whose figures and report hold all"
-    )
-    assert "weights=" not in card(run(name="huggingface", weights="me/mine")).controls[-1]
-    assert card(run(name="bert", weights="untrained")).controls == []
-    assert card(run(name="random_words")).controls == []
-
-
 def test_files_hold_every_curve_and_the_table_its_chance_levels(tmp_path: Path) -> None:
     made = card(run(), "my model")
     text, data, picture = write(made, tmp_path)

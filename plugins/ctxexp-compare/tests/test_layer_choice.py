@@ -23,7 +23,7 @@ import ctxexp
 from benchmarks.layer_choice import FAMILIES, WORLDS, family_shares, sample
 from ctxexp import Block, Group
 from ctxexp.command import registry
-from ctxexp.errors import ConfigError, DataError, MetricError, ModelError, UnknownName
+from ctxexp.errors import ConfigError, DataError, MetricError
 from tests.seeds import daily_seed
 
 
@@ -116,27 +116,15 @@ def test_tasks_in_families_seldom_call_a_layer_better(monkeypatch: pytest.Monkey
     assert null <= 0.18, sizes
 
 
-def test_how_families_are_known_is_said(tmp_path: Path) -> None:
+def test_how_families_are_known_is_said() -> None:
     rng = np.random.default_rng(0)
     scores = rng.normal(50, 3, (8, 3))
     plain = table(scores)
-    said = {
-        "tasks are taken as independent": choose(plain),  # three layers tell no family
-        "anew by 2 families: x, y": choose(replace(plain, families=tuple("xxxxyyyy"))),
-        "anew by 2 families of their names: STS, word senses": choose(replace(plain, tasks=(*STS_TASKS, "WiC"))),
-        "go together over layers are drawn anew as one, 2 in all": choose(
-            table(np.repeat(rng.normal(50, 3, (2, 9)), 4, axis=0) + rng.normal(size=(8, 9)))
-        ),
-        "of a family of its own": choose(replace(plain, families=tuple("abcdefgh"))),
-    }
-    for sentence, chosen in said.items():
-        assert sentence in report(chosen).text(200).replace("\n", " "), sentence
+    assert "tasks are taken as independent" in report(choose(plain)).text(200)  # three layers tell no family
+    named = choose(replace(plain, tasks=(*STS_TASKS, "WiC")))
+    assert "anew by 2 families of their names: STS, word senses" in report(named).text(200).replace("\n", " ")
     with pytest.raises(MetricError, match="all 8 tasks are of one family, x; expected two"):
         choose(replace(plain, families=("x",) * 8))
-    path = tmp_path / "scores.csv"
-    path.write_text("model,task,layer,score,family\nmine,a,0,1,x\nmine,a,1,2,y\n")
-    with pytest.raises(DataError, match=r"task a has the families .*; expected one in all its rows"):
-        score_file_table(path, "mine")
 
 
 def test_answers_say_no_more_than_the_data_allow() -> None:
@@ -262,27 +250,6 @@ def test_the_verb_writes_what_it_says(tmp_path: Path) -> None:
     assert len((tmp_path / "out" / "layer.csv").read_text().splitlines()) == 1 + 10 * 8
 
 
-def test_bad_score_files_are_refused_in_a_line(tmp_path: Path) -> None:
-    good = scores_csv(tmp_path / "scores.csv")
-    with pytest.raises(UnknownName, match=r"no model in scores.csv 'mime'; did you mean 'mine'"):
-        score_file_table(good, "mime")
-    with pytest.raises(ConfigError, match=r"no file .*none.csv \(scores=\): expected a table with columns model, task"):
-        score_file_table(tmp_path / "none.csv", "mine")
-    broken = tmp_path / "broken.csv"
-    broken.write_text("model,task,layer\nmine,a,0\n")
-    with pytest.raises(DataError, match="no column score; expected model, task, layer, score, or family"):
-        score_file_table(broken, "mine")
-    broken.write_text("model,task,layer,score\nmine,a,0,0.5\nmine,a,1,much\n")
-    with pytest.raises(DataError, match=r"line 3: score='much'; expected a finite number"):
-        score_file_table(broken, "mine")
-    broken.write_text("model,task,layer,score\nmine,a,0,0.5\nmine,b,1,0.5\n")
-    with pytest.raises(DataError, match="mine has 0 layers with scores of all its 2 tasks"):
-        score_file_table(broken, "mine")
-    broken.write_bytes(b"\x1f\x8b\xff\xfe\x00")
-    with pytest.raises(DataError, match="can't be read to its end"):
-        score_file_table(broken, "mine")
-
-
 def test_a_score_stands_once_and_no_word_is_missing(tmp_path: Path) -> None:
     rows = [{"model": "m", "task": task, "layer": i, "score": 50 + i} for task in ("A", "NA") for i in (0, 1)]
     for frame in (pd.DataFrame(rows), rows):
@@ -358,22 +325,6 @@ def test_the_exported_encoder_gives_the_layers_vectors(tmp_path: Path) -> None:
     centred = LayerEncoder("bert", 2, transform="center", fit_on=TEXTS)
     assert centred.encode(TEXTS).mean(axis=0) == pytest.approx(np.zeros(192), abs=1e-6)
     assert np.array_equal(LayerEncoder.load(centred.save(tmp_path).parent).encode(TEXTS), centred.encode(TEXTS))
-
-
-def test_encoders_that_cannot_be_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="layer=9: bert has layers 0, 1, 2, 3, 4"):
-        LayerEncoder("bert", 9)
-    with pytest.raises(DataError, match="transform=whitening is fitted on texts: give two or more with fit_on="):
-        LayerEncoder("bert", 2, transform="whitening")
-    with pytest.raises(ModelError, match="holds no layer encoder"):
-        LayerEncoder.load(tmp_path)
-    encoder = LayerEncoder("bert", 2)
-    with pytest.raises(DataError, match="expected texts, or batches with texts under 'text', got int"):
-        encoder.encode([3])
-    saved = json.loads(encoder.save(tmp_path).read_text())
-    (tmp_path / "layer_encoder.json").write_text(json.dumps({**saved, "encoder": "another"}))
-    with pytest.raises(ModelError, match="was saved of 'another'"):
-        LayerEncoder.load(tmp_path)
 
 
 def test_sentence_transformers_takes_the_encoder(tmp_path: Path) -> None:

@@ -16,8 +16,7 @@ from ctxexp_compare.interface import parse_measures, run_folders
 
 import ctxexp
 from ctxexp import CtxexpError
-from ctxexp.command import typed_model
-from ctxexp.errors import ConfigError, DataError, MetricError, UnknownName
+from ctxexp.errors import ConfigError, DataError, MetricError
 from tests.composed import run_command_line
 from tests.shipped import mini
 
@@ -187,26 +186,14 @@ def test_a_measure_of_one_s_own_is_compared_like_ours() -> None:
 
 A = "/nowhere/a"
 REFUSED: list[tuple[Callable[[], object], type[CtxexpError], str]] = [
-    (lambda: parse_measures("rsa"), UnknownName, "no measure of two spaces 'rsa'"),
-    (lambda: parse_measures("cka k=3"), ConfigError, "cka k=3: expected no argument"),
     (lambda: parse_measures("mutual_knn k=x"), ConfigError, "mutual_knn k=x: expected k=<number>"),
-    (lambda: typed_model("dtype=bfloat16"), ConfigError, "expected a run's folder, or one model"),
-    (
-        lambda: run_folders(A),
-        ConfigError,
-        "no folder /nowhere/a: expected a run's or a sweep's results, or a model's name",
-    ),
     (lambda: run_folders(str(Path(__file__).parent)), ConfigError, "holds no run"),
-    (lambda: compare(), ConfigError, "expected at least one run or model, got none"),
-    (lambda: compare(lettered("a"), sample=2), ConfigError, "sample=2: expected at least 5"),
-    (lambda: Space.of_arrays("a", np.zeros((3, 2))), MetricError, "a: expected finite vectors of shape"),
     (lambda: Space.of_arrays("a", np.zeros((1, 3, 2)), words=["b"]), MetricError, "1 words and 3 blocks for 3 rows"),
     (lambda: compare(lettered("a"), measures="mutual_knn k=99"), DataError, "mutual_knn k=99 needs 101 occurrences"),
     (
         lambda: compare(lettered("a"), lettered("b", ["Not a word is the same."] * 2 + ["Nor here, or there."])),
         DataError, "0 occurrences are common to a (48), b (10)",
     ),
-    (lambda: lettered("pieces", pieces=True), DataError, "pieces: none of its units is a word of the text"),
 ]  # fmt: skip
 
 
@@ -217,16 +204,3 @@ def test_what_cannot_be_compared_is_refused_in_a_sentence(
     with pytest.raises(error) as refused:
         call()
     assert words in str(refused.value)
-
-
-def test_a_misspelt_model_or_an_impossible_option_is_refused_before_any_model_encodes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def encode(*_: object) -> None:
-        raise AssertionError("it encodes")
-
-    monkeypatch.setattr(Lettered, "encode", encode)
-    with pytest.raises(ConfigError, match="no model 'gtp2'; did you mean 'gpt2'"):
-        compare(Lettered("a"), "gtp2", text=SENTENCES, options=OPTIONS, progress=False)
-    with pytest.raises(ConfigError, match="sample=2: expected at least 5"):
-        compare(Lettered("a"), Lettered("b"), text=SENTENCES, options=OPTIONS, progress=False, sample=2)

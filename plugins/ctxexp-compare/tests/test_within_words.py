@@ -207,14 +207,9 @@ def test_figure_and_table_name_level_control_rows_and_runs() -> None:
     spaces = tables(20, 8, 11, noise=0.5, shared=0.5)
     found = compared(spaces, [Cka(), MutualNeighbours()])
     raw = found.matrices["cka"].control[0]
-    text = " ".join(t.get_text() for t in heat_map(found, "cka").texts)
-    told = table(found)
-    for words in (" ".join(text.split()), " ".join([str(told.columns), *told.notes])):
-        assert "within words" in words
-        assert "ormalized" not in words
-        assert "rows at norm 1" in words
-        assert f"a random vector a word in each space: raw {raw:.3f}, adjusted 0.000" in words
-        assert "Each model is one training run" in words
+    said = " ".join(" ".join(t.get_text() for t in heat_map(found, "cka").texts).split())
+    assert f"a random vector a word in each space: raw {raw:.3f}, adjusted 0.000" in said
+    assert "rows at norm 1" in said
     assert (found.frame.free != found.frame.chance).any()
     assert "rows as they are" in " ".join(table(compared(spaces, [Cka()], rows="as_is")).notes)
     assert "one training run" not in " ".join(table(compared(spaces[:1], [Cka()])).notes)

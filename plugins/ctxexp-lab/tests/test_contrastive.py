@@ -16,7 +16,6 @@ from ctxexp_lab.training.train import TrainingRun, train
 from omegaconf import DictConfig
 
 from ctxexp.command import registry
-from ctxexp.errors import ConfigError, DataError
 
 from .tiny_recipes import weights
 
@@ -112,21 +111,3 @@ def test_a_training_learns_resumes_and_loads(text: Path, tmp_path: Path, start: 
     assert json.loads((export / "config.json").read_text())["hidden_dropout_prob"] == 0.0
     encoder = registry().find("model", "huggingface").factory(checkpoint=str(export), device="cpu")
     assert (encoder.n_layers, encoder.dim) == (2, 16)
-
-
-@pytest.mark.parametrize(
-    ("overrides", "error", "message"),
-    [
-        (["start=null"], ConfigError, "objective=contrastive goes on from a network"),
-        (["model=elmo"], ConfigError, "objective=contrastive is for transformers"),
-        (["context_penalty=1"], ConfigError, r"context_penalty=1 is a penalty on a language model's loss"),
-        (["contrastive.dropout=1"], ConfigError, r"contrastive\.dropout=1: expected a share above 0 and below 1"),
-        (["contrastive.least_words=99"], DataError, "the training text has 0 sentences of 99 words or more"),
-    ],
-    ids=["start", "elmo", "context", "dropout", "sentences"],
-)
-def test_what_cannot_be_contrasted_is_said(
-    text: Path, tmp_path: Path, overrides: list[str], error: type[Exception], message: str
-) -> None:
-    with pytest.raises(error, match=message):
-        TrainingRun(config(text, tmp_path, *overrides))

@@ -168,34 +168,20 @@ def test_a_rule_tells_a_collapse_from_a_cone() -> None:
     assert reasons == {0: "", 1: "", 2: "effective_rank", 3: "contextuality"}
 
 
-@pytest.mark.parametrize(
-    "rule", ["", "anisotropy", "anisotropy = 1", "anisotropy > x", "anisotropy > .9 in layer -1", 3]
-)
-def test_a_rule_that_cannot_be_read_is_refused(rule: Any) -> None:
+@pytest.mark.parametrize("rule", ["anisotropy = 1", "anisotropy > x", "anisotropy > .9 in layer -1"])
+def test_a_rule_that_cannot_be_read_is_refused(rule: str) -> None:
     with pytest.raises(ConfigError, match="stop_when"):
         StopRule.parse(rule)
 
 
-def test_what_cannot_be_measured_is_said(tokenizer: Any, caplog: pytest.LogCaptureFixture) -> None:
-    text = ["The dog ran home.", "The dog sat."]
-    with pytest.raises(ConfigError, match="every=0"):
-        LayerCurves(text, every=0)
-    with pytest.raises(ctxexp.CtxexpError, match="self_similarity"):
-        LayerCurves(text, measures=["self_similarty"])
-    with pytest.raises(ConfigError, match="none of measures"):
-        LayerCurves(text, measures=["anisotropy"], stop_when="effective_rank < 3")
-    with pytest.raises(ConfigError, match="Linear holds none"):
-        LayerCurves(text).step(torch.nn.Linear(2, 2), 0)
-    with pytest.raises(ConfigError, match=r"curves\.step"):
-        LayerCurves(text).attach(object())
-    model, curves = network(tokenizer), LayerCurves(text, every=1, measures=["anisotropy"], tokenizer=tokenizer)
+def test_a_measurement_that_fails_ends_no_training(tokenizer: Any, caplog: pytest.LogCaptureFixture) -> None:
+    text, model = ["The dog ran home.", "The dog sat."], network(tokenizer)
+    curves = LayerCurves(text, every=1, measures=["anisotropy"], tokenizer=tokenizer)
     assert curves.step(model, 0)
     with torch.no_grad():
         model.transformer.h[0].attn.c_attn.weight.fill_(float("nan"))
-    assert curves.step(model, 1) == {"layers/not_measured": 1.0}  # what watches it ends no training
+    assert curves.step(model, 1) == {"layers/not_measured": 1.0}
     assert "step 1 isn't measured" in caplog.text
-    first = LayerCurves(text, every=1, measures=["anisotropy"], tokenizer=tokenizer)
-    assert first.step(model, 7) == {"layers/not_measured": 1.0}
 
 
 def test_what_can_t_be_measured_is_said_at_the_first_step_not_at_the_first_measured_one(tokenizer: Any) -> None:

@@ -24,7 +24,6 @@ from ctxexp_lab.distil import (
 
 from ctxexp import Sentence
 from ctxexp.command import Experiment, configured
-from ctxexp.errors import DataError, ModelError
 from tests.seeds import daily_seed
 
 
@@ -138,12 +137,3 @@ def test_the_static_model_loads_elsewhere(tmp_path: Path) -> None:
     save_static(table, network.tokenizer, tmp_path / "input")
     loaded = sentence_transformers.SentenceTransformer(str(tmp_path / "input"), device="cpu")
     assert loaded.encode([one.text for one in sentences]) == pytest.approx(table.sentences(sentences), abs=1e-6)
-
-
-def test_what_cannot_be_distilled_is_said() -> None:
-    with pytest.raises(DataError, match=r"it has no gold pairs; use sts_b"):
-        distil("bert", text="polysemy")
-    from ctxexp import from_arrays
-
-    with pytest.raises(ModelError, match="static vectors are distilled from models that transformers loads"):
-        _network(from_arrays([np.zeros((2, 8))], [["a", "bank"]]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +11,6 @@ import torch
 from ctxexp_lab.training.data import MASK, SPECIAL
 from ctxexp_lab.training.train import TrainingRun
 from ctxexp_lab.training.transformer import APART, Transformer, context_penalty, unrelated_cosine
-
-from ctxexp.errors import ConfigError
 
 from .tiny_recipes import config
 
@@ -57,15 +54,3 @@ def test_the_loss_has_the_mean_over_layers(model: str, text: Path, tmp_path: Pat
     extra = context_penalty(hidden, read[0] >= len(SPECIAL))
     assert (MASK in read[0]) == (model == "bert")
     assert fined.loss(2, 9).item() == pytest.approx((loss + 2 * extra).item(), rel=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("model", "word", "message"),
-    [
-        ("elmo", "context_penalty=1", "context_penalty=1 is of model=bert and gpt2, whose training has it"),
-        ("bert", "context_penalty=1", "compares windows that are 4 or more apart, but a batch has 2: raise"),
-    ],
-)  # fmt: skip
-def test_what_no_training_can_use_is_refused(model: str, word: str, message: str, text: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=re.escape(message)):
-        TrainingRun(config(model, text, tmp_path, "steps=2", word))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,7 +22,6 @@ from ctxexp_lab.steps.figure import figure, table
 from ctxexp_lab.steps.first_word_length import FirstWordLength
 from ctxexp_lab.training.train import train
 
-from ctxexp import CtxexpError
 from ctxexp.command.cli import Verb
 from ctxexp.errors import DataError
 from ctxexp.report import LabelledResults, Training
@@ -128,21 +126,6 @@ def test_the_verb_refuses_wrong_checkpoints(copied: Path, monkeypatch: pytest.Mo
     assert words[3:] == ["metric=word_norm"]
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ([], "usage: ctxexp steps FOLDER"),
-        (["absent"], "no folder absent: expected one of checkpoints, as step8, or revision=step1,step1000"),
-        (["a/b", "revision=step1,main"], "revision=main: expected a name that ends in its training step"),
-        (["a/b", "revision=step1"], "a/b has 1 checkpoints with their step in their name; expected two or more"),
-        (["a/b", "revision=step1,step2", "check=maybe"], "check=maybe: expected true or false"),
-    ],
-)
-def test_what_is_no_training_is_said(words: list[str], message: str) -> None:
-    with pytest.raises(CtxexpError, match=re.escape(message)):
-        steps(*words)
-
-
 # --- when the sink appears ---------------------------------------------------------------------------------------
 
 
@@ -214,36 +197,3 @@ def test_the_table_says_when_half_of_the_change_is_made() -> None:
     barely = table(runs(np.array([30, 30, 35, 45, 51, 52, 51, 50])[:, None] / 100 * [1, 1]))  # .52 isn't beyond .50
     assert barely is not None
     assert barely.shown[0][-1] == "32"
-
-
-def runs_with_chance(
-    values: np.ndarray, levels: np.ndarray, folder: str = "out/gpt2/checkpoints"
-) -> list[LabelledResults]:
-    """Runs at STEPS whose last layer's self-similarity is values to .01, with chance at levels; (steps,) each."""
-    out = []
-    for (label, one), value, chance in zip(runs(values[:, None], folder), values, levels, strict=True):
-        ends = {"raw_ci_low": value - 0.01, "raw_ci_high": value + 0.01}
-        curves = {"raw": value, "baseline": chance, "adjusted": value - chance, **ends}
-        measure = replace(one.info.measures["self_similarity"], level="exact", main="raw")
-        info = replace(one.info, measures={"self_similarity": measure})
-        out.append((label, results_with({f"self_similarity/{k}": np.array([v]) for k, v in curves.items()}, info=info)))
-    return out
-
-
-def test_the_figure_s_sentence_is_of_the_main_curve() -> None:
-    values = np.array([34, 34, 34, 36, 70, 74, 61, 51]) / 100
-    levels = np.array([40, 40, 40, 39, 10, 13, 28, 42]) / 100
-    steady = runs_with_chance(np.linspace(0.1, 0.5, 8), np.full(8, 0.5), "out/bert/checkpoints")
-    flat = runs_with_chance(np.full(8, 0.5), np.full(8, 0.5), "out/elmo/checkpoints")
-    drawn = figure([*runs_with_chance(values, levels), *steady, *flat])
-    assert drawn is not None
-    title, said, facts, notes = (" ".join(text.get_text().split()) for text in drawn.texts)
-    assert title == "When in training does context come about?"
-    assert said == (
-        "Self-similarity in the last layer: in gpt2 from 0.34 at step 0 by way of 0.74 at step 128 to 0.51 at step "
-        "512; in bert from 0.10 at step 0 to 0.50 at step 512, half of that by step 64; in elmo from 0.50 at step 0 "
-        "to 0.50 at step 512, no change to speak of."
-    )
-    assert facts.endswith("not in time; chance: exact")
-    assert notes == "Each model is one training run."
-    assert drawn.axes[-1].get_ylabel() == "cosine, raw"

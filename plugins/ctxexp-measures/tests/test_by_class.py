@@ -9,12 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ctxexp_measures.senses.by_class import SelfSimilarityByClass, band, table
+from ctxexp_measures.senses.by_class import SelfSimilarityByClass, table
 
 import ctxexp
 from ctxexp import Corpus, EncodedSentence, Encoder, Metric, Results, Sentence
 from ctxexp.command import registry
-from ctxexp.errors import DataError
 from ctxexp.maths.word_mix import WordMix
 from ctxexp.results import Key
 
@@ -140,11 +139,3 @@ def test_the_table_says_the_classes_and_their_sizes(told: Results, tmp_path: Pat
     bare = table([("a", run(text(40), tmp_path, "bootstrap=0", by=lambda: SelfSimilarityByClass(by=["pieces"])))])
     assert bare is not None
     assert "[" not in bare.shown[0][7]  # no resamples, no interval
-
-
-def test_what_is_wrong_is_said() -> None:
-    with pytest.raises(DataError, match=r"corpus 'made' has no parts of speech; .*self_similarity_by_class.by"):
-        SelfSimilarityByClass().require(replace(text(4), tags={}))
-    assert [band(n) for n in (1, 9, 10, 29, 30, 999, 1000)] == [
-        "1-9", "1-9", "10-29", "10-29", "30-99", "300-999", "1000+",
-    ]  # fmt: skip

@@ -164,18 +164,6 @@ def test_fractional_epochs_and_max_rows_limit_what_is_seen() -> None:
     assert not np.array_equal(few.apply(x), Flow(width=4, batch=50, device="cpu").fit(x).apply(x))
 
 
-@pytest.mark.parametrize("n", [7, 1234])
-def test_the_record_is_the_curve_in_at_most_100_stretches(n: int) -> None:
-    flow = Flow(batch=16)
-    flow.loss_curve = [float(i) for i in range(n)]
-    record = flow.record()
-    assert len(record["step"]) == len(record["loss"]) == len(record["rows"]) == min(n, 100)
-    assert record["step"][-1] == n
-    assert record["rows"][-1] == 16 * n
-    lengths = np.diff([0, *record["step"]])
-    assert float(lengths @ record["loss"]) == pytest.approx(sum(flow.loss_curve))
-
-
 def test_a_run_measures_through_the_flow_and_keeps_its_loss(tmp_path: Path) -> None:
     words = ["model=elmo", "transform=flow", "metric=anisotropy", "baseline=b100", "bootstrap=10", "device=cpu"]
     config = composed(*words, "seed=3", f"cache.folder={tmp_path}")
@@ -215,12 +203,3 @@ def test_rows_that_are_not_finite_are_refused() -> None:
     x[77, 2] = np.nan
     with pytest.raises(TransformError, match="rows hold NaN or infinite values"):
         Flow(width=4, device="cpu").fit(x)
-
-
-def test_a_loss_that_is_not_finite_stops_the_fit() -> None:
-    with pytest.raises(TransformError) as caught:
-        Flow(width=4, rate=60.0, epochs=5, device="cpu").fit(cloud(500, 6))
-    message = str(caught.value)
-    assert "the loss became" in message
-    assert "of 75 (before: " in message
-    assert "try a lower rate than transform.rate=60, a larger transform.batch, or a smaller transform.depth" in message

@@ -19,7 +19,6 @@ from ctxexp_measures.frequency.table import table_degeneration, table_frequency
 from scipy.stats import spearmanr
 
 from ctxexp import Group, Metric, Results
-from ctxexp.errors import DataError
 from ctxexp.model import EmbeddingTable
 from ctxexp.testing.metrics import numbers
 from tests.composed import composed
@@ -148,30 +147,6 @@ def test_ranks_come_from_counts_order_or_list(tmp_path: Path) -> None:
     assert read_list(listed) == {"the": 0, "of": 1}
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (None, "expected corpus, vocabulary, or a UTF-8 file of words and counts"),
-        ("", "an empty list of word frequencies"),
-        ("a\t3\n\nb\n", "line 3: expected a word, a tab and a count: 'b'"),
-        ("a\t3\nb\t4\na\t5\n", r"line 3: word a stands twice; the rows differ in count"),
-        ("the 70\nof 30\n", "line 1: expected a tab between word and count: 'the 70'"),
-    ],
-    ids=["missing", "empty", "after a blank line", "twice", "no tab"],
-)
-def test_lists_that_cannot_be_read_are_said(tmp_path: Path, text: str | None, message: str) -> None:
-    path = tmp_path / "list.txt"
-    if text is not None:
-        path.write_text(text, encoding="utf-8")
-    with pytest.raises(DataError, match=message):
-        FrequencyGeometry(frequency=str(path))
-
-
-def words(n: int = 40, *, seed: int = 0) -> list[tuple[str, np.ndarray]]:
-    rng = np.random.default_rng(seed)
-    return [(f"w{i:02d}", (rng.normal(size=(2 + i % 7, 6)) + 1).astype(np.float32)) for i in range(n)]
-
-
 def fed(metric: FrequencyGeometry, groups: list[tuple[str, np.ndarray]]) -> FrequencyGeometry:
     for key, x in groups:
         metric.update(Group(key, x))
@@ -277,30 +252,6 @@ def test_a_projection_is_the_uncentred_singular_value_decompositions(monkeypatch
     assert all(abs(a) == pytest.approx(abs(got.x[int(w)])) for w, a in zip(some.words, some.x, strict=True))
     for nothing in (x[:1], x[:, :1], 0 * x):
         assert project(nothing, ["a"] * len(nothing), np.arange(len(nothing))) is None
-
-
-@pytest.mark.parametrize(
-    ("wanted", "panels"),
-    [(None, ["layer 1", "input table"]), ([0, "input"], ["layer 0", "input table"]), ([], [])],
-    ids=["default", "chosen", "none"],
-)
-def test_wanted_layers_and_tables_are_drawn(tmp_path: Path, wanted: list[int | str] | None, panels: list[str]) -> None:
-    by_place = {
-        f"layer_{layer:02d}": fed(FrequencyGeometry(projection=wanted), words(seed=layer)).outputs()["projection"]
-        for layer in (0, 1)
-    }
-    metric = FrequencyGeometry(projection=wanted)
-    x = np.random.default_rng(0).normal(size=(9, 3)).astype(np.float32)
-    of_table(metric, EmbeddingTable("input", ["<b>", "$x$", *"cdefghi"], x, np.arange(9) + 1))
-    by_place["table_input"] = metric.outputs()["projection"]
-    by_place["layer_00"].write_together(by_place, tmp_path, n_layers=2, title="a <model>")
-    pictures = sorted(p.name for p in tmp_path.iterdir() if p.is_file())
-    assert pictures == (["projection.html"] if panels else [])
-    if panels:
-        page = (tmp_path / "projection.html").read_text(encoding="utf-8")
-        assert all(f"{name}: " in page for name in panels)
-        assert "of the energy in 2 directions" in page
-        assert "&lt;b&gt;" in page.replace("\\u0026", "&").replace("\\u003c", "<") or "\\u0026lt;b" in page
 
 
 def test_a_sweeps_tables() -> None:

@@ -9,15 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ctxexp_measures.senses.corpora.tagged import tagged
-from ctxexp_measures.senses.probe.figure import figure
 from ctxexp_measures.senses.probe.metric import Probe, majority, predictions
 from ctxexp_measures.senses.probe.task import ProbeTask, control_labels, folds_of, read_lexicon
 
 import ctxexp
 from benchmarks.probe import LABELS, Planted, coverage, planted_corpus
 from ctxexp import Corpus, Encoder, Results, Sense, Sentence
-from ctxexp.command import registry
-from ctxexp.errors import DataError, MetricError
+from ctxexp.errors import DataError
 from tests.seeds import daily_seed
 
 
@@ -193,22 +191,6 @@ def test_a_lexicon_labels_words(tmp_path: Path) -> None:
             run(small, tmp_path / "c", labels=str(file))
 
 
-def test_what_can_t_be_probed_is_said(tmp_path: Path) -> None:
-    with pytest.raises(
-        DataError, match=r"reads labels=pos of words, but corpus 'planted' has no labels\. Give labels="
-    ):
-        run(replace(planted_corpus(), tags={}), tmp_path)
-    with pytest.raises(DataError, match=r"labels=poz .* has no labels 'poz'; did you mean 'pos'\? \(pos\) Give"):
-        run(planted_corpus(), tmp_path, labels="poz")
-    same = replace(planted_corpus(20), tags={"pos": tuple(("A",) * 8 for _ in range(20))})
-    with pytest.raises(
-        MetricError, match=r"'probe' at layer 0.* fewer than two labels \(pos\) with 10 measured words each"
-    ):
-        run(same, tmp_path)
-    with pytest.raises(DataError, match=r"labels stand in 4 documents, .* which 5 folds can't part; lower metric\.p"):
-        folds_of(np.arange(40) % 3, np.arange(40) % 4, 5, 0)
-
-
 def test_rare_labels_are_left_out_with_a_word(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     corpus = planted_corpus(60, n_words=30)
     first, *rest = corpus.tags["pos"]
@@ -258,33 +240,4 @@ def test_numbers_are_words_and_comments_are_none(tmp_path: Path) -> None:
     assert corpus.tags["label"] == (("ADP", "DET", "NUM"),)
 
 
-def test_a_text_without_labels_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "a.tsv"
-    for content, message in (
-        ("", "has no word"),
-        ("a\tX\nno tab\n", r"line 2: expected a word, a tab and its label, got 'no tab"),
-        ("a\tX\n\tY\n", r"line 2: expected a word in column 1 and a label in column 2"),
-    ):
-        file.write_text(content)
-        with pytest.raises(DataError, match=message):
-            tagged(path=str(file))
-    with pytest.raises(DataError, match="no such file"):
-        tagged(path=str(tmp_path / "absent"))
-
-
 # --- figure -----------------------------------------------------------------------------------------------
-
-
-def test_the_figure_shows_the_twins(results: Results) -> None:
-    model = replace(results.info.model, name="planted", weights="mini")
-    mine = replace(results, info=replace(results.info, model=model))
-    twin = replace(results, info=replace(results.info, model=replace(model, weights="untrained")))
-    label = registry().find("control", "alone").factory.label
-    by_itself = replace(model, encoder=f"{model.encoder}, {label}")
-    alone = replace(results, info=replace(results.info, model=by_itself, control=label))
-    runs = [("planted", mine), ("planted (untrained)", twin), ("planted (each word alone)", alone)]
-    drawn = figure(runs)
-    assert drawn is not None
-    [axes] = drawn.axes
-    assert len(axes.lines) == 7  # five curves and the twins'
-    assert figure([("other", Results())]) is None

@@ -15,10 +15,9 @@ from ctxexp_measures.calibration.league.standings import paired_interval, standi
 from scipy import stats
 
 from ctxexp import Results
-from ctxexp.command import Experiment, registry
-from ctxexp.report.terminal import write_figures, write_tables
+from ctxexp.command import registry
+from ctxexp.report.terminal import write_tables
 from ctxexp.results import Key
-from tests.composed import composed
 from tests.sample_results import results_with, run_info
 
 MEASURES = {
@@ -166,17 +165,6 @@ def test_each_model_and_pooling_has_its_league() -> None:
     assert standings([("a", made()), ("b", Results())]) == []
 
 
-def test_one_task_and_an_undefined_score() -> None:
-    runs = [
-        ("a", made(names=("STS-B",), corpus="sts_b")),
-        ("b", made("rank", (1, 2, math.nan), names=("STS-B",), corpus="sts_b")),
-    ]
-    rows = {row.transform: row for row in standings(runs) if row.place.at == 2}
-    assert rows["none"].scores == {"sts_b": 35}
-    assert (rows["none"].rank, rows["rank"].rank) == (1, 2)
-    assert math.isnan(rows["rank"].gain)
-
-
 def test_a_name_tells_arguments_and_fitted_text_but_not_seed() -> None:
     flow = made("flow (levels=3, seed=2)", transform_arguments={"name": "flow", "levels": 3, "seed": 2}, fit_on="snli")
     assert transform_name(flow) == "flow (levels=3) fitted on snli"
@@ -187,65 +175,27 @@ def test_a_name_tells_arguments_and_fitted_text_but_not_seed() -> None:
 # Table and figure.
 
 
-def test_the_table_is_ranked_and_tells_its_intervals_sources(tmp_path: Path) -> None:
+def test_the_table_holds_the_standings(tmp_path: Path) -> None:
     write_tables(league(), tmp_path, registry())
     with (tmp_path / "table_league.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    first = rows[0]
-    assert (first["vectors"], first["layer"], first["rank"], first["transform"]) == (
-        "last layer",
-        "2",
-        "1",
-        "whitening",
-    )
+        first = next(csv.DictReader(file))
+    assert [first[name] for name in ("vectors", "layer", "rank", "transform")] == ["last layer", "2", "1", "whitening"]
     assert (float(first["average"]), float(first["gain"]), float(first["STS-B"])) == (40, 4, 41)
-    text = (tmp_path / "table_league.md").read_text(encoding="utf-8")
-    assert "best layer of none (1)" in text
-    assert "Student's t" in text
-    assert "paired bootstrap" in text
-    assert "transductive" in text
-    assert "this favours the row none" in text
     table = table_league(league())
     assert table is not None
     cells = dict(zip(table.columns, table.shown[0], strict=True))
     assert cells["gain over none [95%]"] == "+4.00 [+4.00, +4.00]"
     assert (cells["over"], cells["IsoScore"], cells["transform"]) == ("pairs", "1.000", "whitening †")
-    assert cells["before the next [95%]"].startswith("4.00 [")
     assert table.shown[1][-1].endswith("], level")
     assert table_league([("bert", made())]) is None
 
 
-def test_the_figure_has_a_point_a_transform_model_and_place(tmp_path: Path) -> None:
+def test_the_figure_has_a_point_a_transform_model_and_place() -> None:
     runs = [*league(), ("g", made(name="gpt2", title="gpt2", encoder="g"))]
     runs.append(("h", made("center", (31, 41, 36), cosine=0.5, name="gpt2", title="gpt2 + center", encoder="g")))
     figure = league_figure(runs)
     assert figure is not None
     assert len(figure.axes) == 8  # of two models: last layer and best of none, by mean cosine and by IsoScore
     marks = [line for axes in figure.axes[:2] for line in axes.lines if line.get_marker() not in ("None", "")]
-    assert [axes.get_title(loc="left") for axes in figure.axes[:3]] == ["bert (mini)", "gpt2 (mini)", ""]
-    assert len({axes.get_ylim() for axes in figure.axes[:2]}) == 1
-    assert "gains of Spearman are above 0 with their whole interval" in figure.texts[1].get_text().replace("\n", " ")
     points = {(round(float(x), 6), round(float(y), 6)) for line in marks for x, y in zip(*line.get_data(), strict=True)}
     assert points == {(0.8, 4.0), (0.7, 0.0), (0.6, 0.0), (0.3, 1.0)}
-    names = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert names == ["center", "flow", "whitening"]
-    paths = write_figures(runs, tmp_path, registry())
-    assert [path.name for path in paths] == ["isotropy_against_spearman.png", "isotropy_against_spearman.svg"]
-    assert all(path.stat().st_size > 1000 for path in paths)
-
-
-# The experiments and the labels that they rest on.
-
-
-@pytest.mark.parametrize(
-    ("overrides", "said"),
-    [
-        (["transform=whitening", "transform.k=3"], "whitening (k=3)"),
-        (["transform=flow", "seed=2", "device=cpu"], "flow (seed=2)"),
-        (["transform=none"], "none"),
-    ],
-    ids=lambda v: v if isinstance(v, str) else " ",
-)
-def test_labels_show_only_what_differs_from_the_defaults(overrides: list[str], said: str) -> None:
-    config = composed(*overrides)
-    assert Experiment(config).title == ("bert" if said == "none" else f"bert + {said}")

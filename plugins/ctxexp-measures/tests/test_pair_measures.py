@@ -174,21 +174,3 @@ def test_qnli_is_downloaded_as_it_was(tmp_path: Path) -> None:
         source.fetch(tmp_path)
     folder = replace(source, archive_digest=hashlib.sha256(path.read_bytes()).hexdigest()).fetch(tmp_path)
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == {"dev.tsv": GLUE.encode()}
-
-
-def test_qnli_errors_say_file_and_line(tmp_path: Path) -> None:
-    def file(text: str) -> str:
-        (tmp_path / "x.tsv").write_text(text)
-        return str(tmp_path / "x.tsv")
-
-    with pytest.raises(DataError, match=r"no dev\.tsv or dev\.tsv\.gz in"):
-        qnli(path=str(tmp_path))
-    with pytest.raises(DataError, match=r"x\.tsv: no column 'label'; it has 'index', 'question', 'sentence'"):
-        qnli(path=file("index\tquestion\tsentence\n0\tA\tB\n"))
-    with pytest.raises(DataError, match=r"x\.tsv, line 2: label '-'; expected entailment or not_entailment"):
-        qnli(path=file("index\tquestion\tsentence\tlabel\n0\tA\tB\t-\n"))
-    with pytest.raises(DataError, match=r"x\.tsv has no pair"):
-        qnli(path=file("index\tquestion\tsentence\tlabel\n"))
-    (tmp_path / "y.gz").write_bytes(gzip.compress(GLUE.encode())[:-9])
-    with pytest.raises(DataError, match=r"y\.gz can't be read to its end"):
-        qnli(path=str(tmp_path / "y.gz"))

@@ -9,7 +9,6 @@ import pytest
 from ctxexp_measures.calibration.sentence_geometry import SentenceGeometry
 
 from ctxexp import Group
-from ctxexp.errors import MetricError
 from tests import naive
 from tests.measuring_helpers import Sides, computed
 from tests.metric_tester import Case, MetricTester, Statistics, rows
@@ -94,11 +93,3 @@ def test_columns_that_a_transform_left_empty_are_no_dimensions() -> None:
     kept[:, :3] = Whitening(k=3).fit(x).apply(x)
     assert measured(pairs(kept)) == pytest.approx(measured(pairs(kept[:, :3].copy())), rel=1e-9)
     assert measured(pairs(kept))["isoscore"] == pytest.approx(1, abs=1e-6)
-
-
-def test_mistakes_are_named() -> None:
-    x = cloud(4)
-    with pytest.raises(MetricError, match=r"sub-set 'a': vectors of shape \(4, 2, 7\) and 4 gold values, 1 texts; exp"):
-        SentenceGeometry().update(Sides(x, x, np.zeros(4), [("x", "y")]).group("a"))
-    with pytest.raises(MetricError, match=r"sub-set 'a': vectors of shape \(4, 7\) and no pairs"):
-        SentenceGeometry().update(Group("a", x))

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pytest
 from ctxexp_measures.senses.corpora.usages import USAGE, Compared, Usages
 from ctxexp_measures.senses.wic import Wic, threshold
 
 import ctxexp
-from ctxexp import Corpus, EncodedSentence, Encoder, Group, Results, Sentence
-from ctxexp.errors import DataError, MetricError
+from ctxexp import Corpus, EncodedSentence, Encoder, Results, Sentence
 
 
 class Planted(Encoder):
@@ -76,13 +73,3 @@ def test_the_threshold_has_the_most_right_answers() -> None:
         assert right[best] == max(right.values())
         assert best == min(t for t, value in right.items() if value == right[best])
     assert np.isnan(threshold(np.empty(0), np.empty(0, bool)))
-
-
-def test_usages_that_are_not_there_are_said(tmp_path: Path) -> None:
-    plain = Corpus.of("plain", [["a", "b"]])
-    with pytest.raises(DataError, match=r"metric wic compares usages in pairs .*'plain' has none; .* as dataset=wic"):
-        run(plain, tmp_path, wic=Wic)
-    with pytest.raises(DataError, match="corpus 'pairs' has none to train on and to test; use dataset=wic"):
-        run(replace(pairs(), compared=()), tmp_path, wic=Wic)
-    with pytest.raises(MetricError, match="rows alone don't say which words they are; measure a corpus"):
-        Wic().update(Group(0, np.zeros((1, 2))))

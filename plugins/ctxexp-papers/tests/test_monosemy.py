@@ -14,7 +14,6 @@ from ctxexp_papers.monosemy import SelfSimilarityBySenses, count_senses, describ
 
 import ctxexp
 from ctxexp import Corpus, EncodedSentence, Encoder, Results, Sense, Sentence
-from ctxexp.errors import DataError, MetricError
 from ctxexp.maths import mean_cosine
 
 WORDS, SENTENCES, DIM = 40, 160, 64
@@ -122,16 +121,3 @@ def test_intervals_at_equal_frequency_cover_the_truth() -> None:
         )
     assert np.mean(covered, axis=0)[:2] == pytest.approx([0.95, 0.95], abs=0.045)
     assert np.mean(covered, axis=0)[2] > 0.95
-
-
-def test_what_is_wrong_is_said() -> None:
-    with pytest.raises(DataError, match="no senses; choose a data set that does, as semcor"):
-        SelfSimilarityBySenses().require(Corpus.of("plain", [["a", "b"]]))
-    with pytest.raises(MetricError, match="least=1"):
-        SelfSimilarityBySenses(least=1)
-    with pytest.raises(ValueError, match="no stratum"):
-        matched_difference(np.arange(20.0), np.arange(20) < 10, np.arange(20) // 10)
-    with pytest.raises(ValueError, match="20 words"):
-        matched_difference(np.arange(5.0), np.arange(5) < 2, np.arange(5))
-    with pytest.raises(ValueError, match="20 words"):
-        partial_ranks(*np.ones((4, 5)), rng=np.random.default_rng(0))
