@@ -80,15 +80,6 @@ def _quoted(text: str) -> str:
     return text if re.fullmatch(r"[\w./~-]+", text) else "'" + text.replace("'", "\\'") + "'"
 
 
-@dataclass(frozen=True)
-class Misplaced:
-    """A checkpoint by its place in the order (`at`), and the two places between which it would fit: -1 before the
-    first, n behind the last, where another training's fit too; None: nowhere."""
-
-    at: int
-    between: tuple[int, int] | None
-
-
 def distances(weights: list[np.ndarray]) -> np.ndarray:
     """(n, n) Euclidean distances of n checkpoints' weights, (m,) each."""
     out = np.zeros((len(weights), len(weights)))
@@ -97,15 +88,14 @@ def distances(weights: list[np.ndarray]) -> np.ndarray:
     return out
 
 
-def misplaced(distance: np.ndarray) -> list[Misplaced]:
-    """Checkpoints without which the others (n, n) are in order, those that break it most taken out first; and where
-    each would fit."""
+def misplaced(distance: np.ndarray) -> list[int]:
+    """Checkpoints without which the others (n, n) are in order, those that break it most taken out first; sorted."""
     left, out = list(range(len(distance))), []
     while any(blame := _blame(distance, left).values()):
         worst = left[int(np.argmax(list(blame)))]
         left.remove(worst)
         out.append(worst)
-    return [Misplaced(i, _place(distance, left, i)) for i in sorted(out)]
+    return sorted(out)
 
 
 def _blame(distance: np.ndarray, order: list[int]) -> dict[int, float]:
@@ -117,19 +107,6 @@ def _blame(distance: np.ndarray, order: list[int]) -> dict[int, float]:
             for one in (i, j, k):
                 blame[one] += 1 - float(distance[i, k] / inner)
     return blame
-
-
-def _place(distance: np.ndarray, order: list[int], one: int) -> tuple[int, int] | None:
-    """The two neighbours in the order between which a checkpoint breaks nothing, those that it is nearest to first."""
-    fits = []
-    for at in range(len(order) + 1):
-        if not any(_blame(distance, [*order[:at], one, *order[at:]]).values()):
-            around = order[max(at - 1, 0) : at + 1]
-            fits.append((float(distance[one, around].sum()), at))
-    if not fits:
-        return None
-    _, at = min(fits)
-    return (order[at - 1] if at else -1, order[at] if at < len(order) else len(distance))
 
 
 @dataclass(frozen=True)
@@ -193,17 +170,11 @@ def wrong_checkpoints(checkpoints: Sequence[StepCheckpoint]) -> list[str]:
             if distance[i, j] == 0:
                 lines.append(f"{checkpoints[j].name} and {checkpoints[i].name} have the same weights")
     if not any("same weights" in line for line in lines):
-        lines += [_misplaced_line(checkpoints, one) for one in misplaced(distance)]
+        lines += [
+            f"{checkpoints[i].name} is out of order: its weights lie elsewhere on the training's way, or on another's"
+            for i in misplaced(distance)
+        ]
     return lines
-
-
-def _misplaced_line(checkpoints: Sequence[StepCheckpoint], one: Misplaced) -> str:
-    name = checkpoints[one.at].name
-    before, behind = one.between or (-1, len(checkpoints))
-    if before < 0 or behind == len(checkpoints):
-        return f"{name} is out of order: its weights lie between none of the others; it may be another training's"
-    where = f"behind {checkpoints[before].name} and before {checkpoints[behind].name}"
-    return f"{name} is out of order: by its weights it belongs {where}"
 
 
 def _recorded_step(folder: Path) -> int | None:

@@ -239,17 +239,15 @@ def finding(runs_of: Mapping[str, Training], key: Key) -> str:
 
 
 def _phrase(name: str, training: Training, key: Key) -> str:
-    """The course of one training: "in bert from 0.34 at step 0 by way of 0.74 at step 128 to 0.51 at step 512"."""
+    """The course of one training: "in bert 0.34 at step 0, 0.74 at step 128, 0.51 at step 512 (turns)"."""
     last_layer = training[0].results.n_layers - 1
     if _last_layer(training, key) != last_layer:
         return ""
     course = Course.of(training, key, last_layer)
     places = [0, course.far, -1] if course.turns else [0, -1]
-    first, *way, last = (f"{decimal(course.estimates[i].value)} at step {training[i].step:,}" for i in places)
-    text = f"in {name} from {first}{''.join(f' by way of {one}' for one in way)} to {last}"
-    if course.turns or not np.isfinite(course.estimates[-1].low):  # without an interval nothing is claimed
-        return text
-    return f"{text}, half of that by step {course.half:,}" if course.changes else f"{text}, no change to speak of"
+    values = ", ".join(f"{decimal(course.estimates[i].value)} at step {training[i].step:,}" for i in places)
+    text = f"half of that by step {course.half:,}" if course.changes and not course.turns else course.text
+    return f"in {name} {values} ({text})" if np.isfinite(course.estimates[-1].low) else f"in {name} {values}"
 
 
 def _last_layer(training: Training, key: Key) -> int | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from ctxexp.report import PALETTE, Ink, LabelledResults, Table, add_captions, colours, empty_figure, shared_facts
+from ctxexp.report import Ink, LabelledResults, Table, add_captions, colours, empty_figure, shared_facts
 from ctxexp_measures.calibration.league.standings import GEOMETRY, NONE, Standing, measure_of, standings
 
 if TYPE_CHECKING:
@@ -15,15 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TITLE = "Does isotropy help? Isotropy gained against Spearman gained"
-TRANSFORMS = {  # of the built-in ones, told apart whichever of them are there
-    "center": "#9467bd",
-    "standardize": "#8c564b",
-    "all_but_the_top": "#44aa99",
-    "whitening": "#e69f00",
-    "clusterwise": "#332288",
-    "rank": "#636363",
-    "flow": "#cc79a7",
-}
 _X: tuple[tuple[Callable[[Standing], float], str], ...] = (
     (lambda row: row.less_cosine, "drop of the mean cosine"),
     (lambda row: row.more_isoscore, "gain of IsoScore"),
@@ -47,7 +38,7 @@ def league_figure(runs: Sequence[LabelledResults]) -> Figure | None:
         return None
     names = sorted({row.transform for row in rows})
     models = list(dict.fromkeys(row.model for row in rows))
-    colour = _colours(names)
+    colour = colours(names)
     figure = empty_figure(max(7.0, 3.3 * len(models) + 0.4), 2.5 * len(bands) * len(_X))
     grid = figure.subplots(len(bands) * len(_X), len(models), squeeze=False, sharex="row", sharey="row")
     for i, ((heading, some), (x_of, words)) in enumerate(product(bands, _X)):
@@ -80,15 +71,6 @@ def finding(rows: Sequence[Standing]) -> str:
         f"At the last layer {certain} of {len(rows)} gains of Spearman are above 0 with their whole interval; the "
         f"transform that gains most of it {where}, and is level with the next in {level}."
     )
-
-
-def _colours(names: Sequence[str]) -> dict[str, str]:
-    """A colour a transform: the built-in ones' own and what is left of the palette, past its end any."""
-    free = [c for c in PALETTE if c not in TRANSFORMS.values()]
-    others = [name for name in names if name not in TRANSFORMS]
-    if len(others) > len(free):
-        return colours(names)
-    return {**TRANSFORMS, **dict(zip(others, free, strict=False))}
 
 
 def _draw(

@@ -81,11 +81,6 @@ def standings(runs: Sequence[LabelledResults]) -> list[Standing]:
     return result
 
 
-def one_line(text: object) -> str:
-    """The text in one line."""
-    return " ".join(str(text).split())
-
-
 def measure_of(results: Results, metric: str) -> str | None:
     """The first label under which a run measured the metric over pairs; None if it didn't."""
     return next((label for label, about in results.info.measures.items() if about.name == metric), None)
@@ -113,7 +108,7 @@ def summary_key(results: Results, label: str) -> Key:
 def transform_name(results: Results) -> str:
     """The transform without its seed, as labels have it, and the text that it was fitted on unless that is measured."""
     transform = results.info.transform
-    name = one_line(transform.name)
+    name = transform.name
     head, _, arguments = name.partition(" (")
     parts = [
         part
@@ -121,7 +116,7 @@ def transform_name(results: Results) -> str:
         if part and part != f"seed={transform.arguments.get('seed')}"
     ]
     name = f"{head} ({', '.join(parts)})" if parts else head
-    fit_on = one_line(transform.fit.text) if transform.fit else "target"
+    fit_on = transform.fit.text if transform.fit else "target"
     return name if fit_on == "target" or name == NONE else f"{name} fitted on {fit_on}"
 
 
@@ -160,9 +155,9 @@ def _seeds(results: Results) -> tuple[int, object]:
 def model_name(results: Results) -> str:
     """The run's label without its transform, with the weights that it used."""
     info = results.info
-    name = one_line(info.title or "run")
+    name = info.title or "run"
     if info.transform.name != NONE:
-        name = name.partition(f" + {one_line(info.transform.name)}")[0]
+        name = name.partition(f" + {info.transform.name}")[0]
     return info.with_weights(name)
 
 
@@ -275,7 +270,7 @@ def _score(results: Results, at: int | str) -> float:
 
 def _scores(results: Results, at: int | str) -> dict[str, float]:
     label = measure_of(results, "sts") or ""
-    alone = one_line(results.info.corpus.name)
+    alone = results.info.corpus.name
     return {task or alone: value(results, Key(label, MAIN, task), at) for task in tasks(results, label)}
 
 
