@@ -6,6 +6,7 @@ import csv
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -131,7 +132,25 @@ def test_a_new_value_has_none_of_the_old_ones_replicates() -> None:
     assert not values.replicates
 
 
-@pytest.mark.parametrize("name", ["results.json", "results.parquet", "replicates.npz", "words.csv"])
+def test_findings_are_computed_once_and_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = results()
+    made.save(tmp_path)
+    first, *_ = json.loads((tmp_path / "findings.json").read_text())
+    assert first["text"].replace("{run}", "bert") == made.sentence
+    computed = made.finding_by_key
+    (tmp_path / "findings.json").rename(tmp_path / "kept")
+    assert Results.load(tmp_path).finding_by_key == computed  # of a folder that has none, anew
+    (tmp_path / "kept").rename(tmp_path / "findings.json")
+    monkeypatch.setattr("ctxexp.report.findings.finding_of", None)
+    back = Results.load(tmp_path)
+    assert back.finding_by_key == computed
+    assert back.findings("mine") == [finding.sentence("mine") for finding in computed.values()]
+    renamed = replace(back, info=replace(back.info, title="other"))  # other results: other findings
+    with pytest.raises(TypeError):
+        assert renamed.sentence
+
+
+@pytest.mark.parametrize("name", ["results.json", "results.parquet", "replicates.npz", "words.csv", "findings.json"])
 def test_damage_is_noticed_in_every_file(tmp_path: Path, name: str) -> None:
     results().save(tmp_path)
     seal_folder(tmp_path)

@@ -9,7 +9,6 @@ and between layers have intervals of their own. One rule for steps from layer to
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from statistics import NormalDist
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ import numpy as np
 from ctxexp.measuring.study import HALVES, HALVES_TABLE
 from ctxexp.metrics.contextuality import VARIANTS
 from ctxexp.report.wording import CONTEXTUALITY, UNITS_TO_ONE, unit_label
+from ctxexp.results.finding import Leg
 from ctxexp.results.results import AVERAGED, OVER_WORDS, mix_mark
 from ctxexp.results.values import LAYER, Estimates, Key
 
@@ -150,45 +150,26 @@ def interval_estimates(results: Results, key: Key) -> Estimates:
     return Estimates(estimates.value, nothing, nothing)
 
 
-@dataclass(frozen=True)
-class Leg:
-    """A certain change of a curve between two layers."""
-
-    sign: int  # 1: it rises, -1: it falls
-    start: int
-    end: int
-    reverses: bool  # whether a change of the other sign is certain somewhere between
-
-
-@dataclass(frozen=True)
-class Trend:
-    """The course of a curve: its defined layers, and the claimed changes along it, at most two."""
-
-    layers: tuple[int, ...]
-    has_interval: bool  # without one nothing is certain
-    legs: tuple[Leg, ...] = ()
-
-
-def trend(estimates: Estimates, signs: np.ndarray) -> Trend:
-    """The course of a curve of values (n_layers,), by the signs (n_layers, n_layers) of the changes that are claimed.
+def claimed_legs(estimates: Estimates, signs: np.ndarray) -> tuple[Leg, ...]:
+    """The changes along a curve of values (n_layers,), at most two, by the signs (n_layers, n_layers) of those between
+    layers that are claimed.
 
     The turn is the lowest or the highest layer, whichever differs more from both ends. One leg leads to it, a second
-    on from it to where it goes farthest; each only if the change between its ends is certain.
+    on from it to where it goes farthest; each only if the change between its ends is claimed.
     """
     layers = np.flatnonzero(np.isfinite(estimates.value))
-    y, low, _ = (part[layers] for part in estimates)
-    names = tuple(layers.tolist())
-    if not np.isfinite(low).any() or len(layers) < 2:
-        return Trend(names, bool(np.isfinite(low).any()))
+    y, names = estimates.value[layers], layers.tolist()
     signs = signs[np.ix_(layers, layers)]
+    if not signs.any():
+        return ()
     last = len(y) - 1
     extremes = int(y.argmin()), int(y.argmax())
     turn = max(extremes, key=lambda i: (abs(y[i] - y[0]) + abs(y[i] - y[last]), 0 < i < last))
     ends = [(a, b) for a, b in pairwise(sorted({0, turn, last})) if signs[a, b]]
-    if not ends and signs.any():
+    if not ends:
         i, j = np.unravel_index(np.argmax(np.abs(np.triu(np.subtract.outer(y, y)) * signs)), signs.shape)
         ends = [(int(i), int(j))]
-    return Trend(names, True, tuple(_leg(signs, names, a, _farthest(y, signs, a, b)) for a, b in ends))
+    return tuple(_leg(signs, names, a, _farthest(y, signs, a, b)) for a, b in ends)
 
 
 def _farthest(y: np.ndarray, signs: np.ndarray, start: int, end: int) -> int:
@@ -197,7 +178,7 @@ def _farthest(y: np.ndarray, signs: np.ndarray, start: int, end: int) -> int:
     return farthest if signs[start, farthest] else end
 
 
-def _leg(signs: np.ndarray, layers: tuple[int, ...], start: int, end: int) -> Leg:
+def _leg(signs: np.ndarray, layers: Sequence[int], start: int, end: int) -> Leg:
     sign, within = int(signs[start, end]), np.triu(signs[start : end + 1, start : end + 1])
     return Leg(sign, layers[start], layers[end], bool((within == -sign).any()))
 

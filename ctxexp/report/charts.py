@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp.report import reference_curves, wording
-from ctxexp.report.findings import LEADING
 from ctxexp.report.style import Ink, Style, colours
-from ctxexp.results.results import main_key
+from ctxexp.results.results import LEADING, main_key
 from ctxexp.results.run_info import SIZE_MATCHED
 from ctxexp.results.values import Key
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from ctxexp.results import Results
 
 LOG = "log"
-HEADLINES = (LEADING, "self_similarity", "anisotropy", "intra_sentence_similarity", "max_explainable_variance")
+HEADLINES = (*LEADING, "anisotropy", "intra_sentence_similarity", "max_explainable_variance")
 """The measures that come first: the leading one, then those of the paper's four figures, in its order."""
 LINE_WIDTH = 2  # points
 AXES_POINTS = 190  # height of a panel's axes, of all figures about the same

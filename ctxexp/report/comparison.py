@@ -18,7 +18,7 @@ from ctxexp.files import user_path, write_csv
 from ctxexp.plugins.registry import Registry
 from ctxexp.report import charts, terminal
 from ctxexp.report.figures import overview_figure, run_figure, sweep_figure, sweep_figures
-from ctxexp.report.findings import leading_keys, sweep_finding
+from ctxexp.report.findings import sweep_finding
 from ctxexp.report.page import REPORT, write_report
 from ctxexp.report.style import display_in_notebook
 from ctxexp.report.wording import LabelledResults, average_seeds, unique_labels
@@ -127,7 +127,7 @@ def run_plot(results: Results, measure: str | None) -> Figure:
 def run_html(results: Results) -> str:
     """The leading measure's figure, or the run's sentence where there is nothing to draw, and each measure's main curve
     by layer, each value above its 95% interval, as HTML."""
-    keys = list(dict.fromkeys([*leading_keys(results), *results.main_keys]))
+    keys = results.main_keys
     figure = run_figure(results, keys[0].measure, keys[0].task) if keys else None
     says = f"<p>{escape(results.sentence)}</p>"
     if figure is not None:  # which says the same

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctxexp.report import charts, wording
-from ctxexp.report.findings import LEADING, chart_finding, doubts, finding_of, sweep_finding
+from ctxexp.report.findings import chart_finding, sweep_finding
 from ctxexp.report.reference_curves import CAVEAT, NO_CONTEXT, SOURCE, control_lines, training_runs
 from ctxexp.report.style import PAGE, Ink, Style, add_captions, colours, empty_figure, save_figure
 from ctxexp.report.wording import LabelledResults
@@ -100,15 +100,15 @@ def run_figure(results: Results, measure: str, task: str = "", *, published: boo
     count = wording.group_count_phrase(results, measure, task)
     facts = [results.info.definition(measure, task), *wording.shared_facts([(label, results)], measure)]
     facts.append(f"n = {count}" if count else "")
-    notes = doubts(results) if measure == LEADING else []
+    finding = results.finding(key)
     add_captions(
         figure,
         f"{wording.full_title(measure, task, [results], variant=False)}: {label}",
         facts,
         handles,
         names,
-        thin + notes + _notes([(label, results)], paper_curve is not None, [measure]),
-        finding=finding_of(results, key, label),
+        [*thin, *finding.doubts, *_notes([(label, results)], paper_curve is not None, [measure])],
+        finding=finding.sentence(label),
     )
     return figure
 

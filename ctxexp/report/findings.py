@@ -10,24 +10,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctxexp.report.changes import (
-    Leg,
-    Trend,
+    claimed_legs,
     claimed_order,
     claimed_steps,
     interval_estimates,
     is_too_short,
     least,
-    trend,
     variant_range,
 )
 from ctxexp.report.wording import LabelledResults, full_title, mix_labels, unique_labels
-from ctxexp.results.values import LAYER, Key
+from ctxexp.results.finding import RUN, Finding, Leg
+from ctxexp.results.results import LEADING
+from ctxexp.results.values import Key
 
 if TYPE_CHECKING:
     from ctxexp.results import Results
 
-LEADING = "contextuality"
-_ORDER = (LEADING, "self_similarity")  # the first of these that was measured leads: a run's one sentence is of it
 FEW = 3  # runs whose changes a chart says one by one
 MOST_LISTED = 6  # parts that a sentence names
 FEW_USES = 200  # of words, below which that is said
@@ -36,55 +34,46 @@ APART = 0.03  # between the value and its cross-check
 REPEATS = 0.01  # that near-duplicates of sentences move the value by
 
 
-def findings(results: Results, label: str = "") -> list[str]:
-    """A sentence on each measure's main curve, the leading one first; `label` names the run (its title)."""
-    return [finding_of(results, key, label) for key in leading_keys(results)]
+def finding_of(results: Results, key: Key) -> Finding:
+    """The finding on one curve by layer: a change is claimed by the rule of `ctxexp.report.changes`, with the values
+    that it rests on, or the sentence says why none is."""
+    estimates = interval_estimates(results, key)
+    layers = tuple(np.flatnonzero(np.isfinite(estimates.value)).tolist())
+    has_interval = bool(np.isfinite(estimates.low[list(layers)]).any())
+    claims = has_interval and not results.info.is_control
+    legs = claimed_legs(estimates, claimed_steps(results, key)) if claims else ()
+    text = _text(results, key, layers, legs, has_interval=has_interval)
+    doubts = tuple(_doubts(results)) if key.measure == LEADING[0] else ()
+    return Finding(key=key, layers=layers, has_interval=has_interval, legs=legs, text=text, doubts=doubts)
 
 
-def finding(results: Results, label: str = "") -> str:
-    """The sentence on the leading measure's main curve; empty where nothing was measured by layer."""
-    return next((finding_of(results, key, label) for key in leading_keys(results)[:1]), "")
-
-
-def finding_of(results: Results, key: Key, label: str = "") -> str:
-    """The sentence on one curve by layer.
-
-    A change is claimed by the rule of `ctxexp.report.changes`, with the values that it rests on, or the
-    sentence says why none is.
-
-    Args:
-        results: The run.
-        key: A curve of it.
-        label: The run's name in the sentence; empty: its title.
-
-    Returns:
-        The sentence, with a full stop.
-    """
-    course, info = _course(results, key), results.info.measure(key.measure)
-    label, name = label or results.info.title or "this run", scale_title(key, [results])
-    if not course.layers:
-        return f"{name} in {label}: undefined in every layer."
-    variants = _variants(results, key, course.layers[-1])
-    if not course.legs:
-        values = _values(results, key, sorted({course.layers[0], course.layers[-1]}))
-        return f"{name} in {label}: {_no_change(results, key, course)} ({values}){variants}."
-    clauses = ", then ".join(_clause(results, key, leg, course, bool(info.subject)) for leg in course.legs)
+def _text(results: Results, key: Key, layers: tuple[int, ...], legs: Sequence[Leg], *, has_interval: bool) -> str:
+    """The sentence on a curve, with a full stop."""
+    info, name = results.info.measure(key.measure), scale_title(key, [results])
+    if not layers:
+        return f"{name} in {RUN}: undefined in every layer."
+    variants = _variants(results, key, layers[-1])
+    if not legs:
+        values = _values(results, key, sorted({layers[0], layers[-1]}))
+        why = _no_change(results, key, layers, has_interval=has_interval)
+        return f"{name} in {RUN}: {why} ({values}){variants}."
+    clauses = ", then ".join(_clause(results, key, leg, legs, layers) for leg in legs)
     if not info.subject:
-        return f"{name} in {label}: {clauses}."
+        return f"{name} in {RUN}: {clauses}."
     name = name[0].lower() + name[1:] if name[1:2].islower() else name
-    return f"In {label}, {name} {clauses}{variants}."
+    return f"In {RUN}, {name} {clauses}{variants}."
 
 
-def _clause(results: Results, key: Key, leg: Leg, course: Trend, has_subject: bool) -> str:
+def _clause(results: Results, key: Key, leg: Leg, legs: Sequence[Leg], layers: Sequence[int]) -> str:
     """A claimed change with its values: "grows from 0.02 at the input to 0.35 at the last layer, 4"; where it starts at
     neither the first layer nor a claimed turn, both ends alone."""
-    last = course.layers[-1]
+    has_subject = bool(results.info.measure(key.measure).subject)
     curve = results.by_key[key].value
-    said = curve[[layer for each in course.legs for layer in (each.start, each.end)]]
-    names = {last: f"the last layer, {last}", 0: "the input"}
+    said = curve[[layer for each in legs for layer in (each.start, each.end)]]
+    names = {layers[-1]: f"the last layer, {layers[-1]}", 0: "the input"}
     start, end = (f"{number(curve[i], said)} at {names.get(i, f'layer {i}')}" for i in (leg.start, leg.end))
-    follows = course.legs.index(leg) > 0 and course.legs[0].end == leg.start
-    if not follows and leg.start != course.layers[0]:
+    follows = legs.index(leg) > 0 and legs[0].end == leg.start
+    if not follows and leg.start != layers[0]:
         return f"{'is ' * has_subject}{'higher' if leg.sign > 0 else 'lower'}, {end}, than {start}"
     verb = (("falls", "grows") if has_subject else ("a fall", "a rise"))[leg.sign > 0]
     return f"{verb} {'' if follows else f'from {start} '}to {end}{', on the whole' * leg.reverses}"
@@ -105,10 +94,10 @@ def scale_title(key: Key, runs: Sequence[Results]) -> str:
     return f"{title} ({key.label()})" if key.statistic in ("share_of_room", "adjusted") else title
 
 
-def doubts(results: Results) -> list[str]:
+def _doubts(results: Results) -> list[str]:
     """What makes the run's contextuality shaky, or undefined, a sentence each; empty where nothing does."""
     names = ("raw", "n", "loudest", "all_places", "no_near_duplicates", "in_windows")
-    curves = {name: results.by_key[key].value for name in names if (key := Key(LEADING, name)) in results.by_key}
+    curves = {name: results.by_key[key].value for name in names if (key := Key(LEADING[0], name)) in results.by_key}
     value = curves.get("raw", np.empty(0))
     if not np.isfinite(value).any():
         return [
@@ -140,14 +129,14 @@ def doubts(results: Results) -> list[str]:
 def chart_finding(runs: Sequence[LabelledResults], key: Key) -> str:
     """The sentences on one curve of a chart of runs: of up to three one each, of more their order at the last layer."""
     runs = [(label, results) for label, results in unique_labels(runs) if key in results.by_key]
-    if runs and not any(_course(results, key).has_interval for _, results in runs):
+    if runs and not any(results.finding(key).has_interval for _, results in runs):
         title = full_title(key.measure, key.task, [results for _, results in runs])
         runs = list(zip(mix_labels(key.measure, runs), (results for _, results in runs), strict=True))
         ranges = ", ".join(_range(results, key, label) for label, results in runs[:6])
         return f"{title}: {ranges}; without intervals no change is claimed."
     if len(runs) > FEW:
         return comparison_finding(runs, key)
-    return " ".join(finding_of(results, key, label) for label, results in runs)
+    return " ".join(results.finding(key).sentence(label) for label, results in runs)
 
 
 def _range(results: Results, key: Key, label: str) -> str:
@@ -164,13 +153,12 @@ def comparison_finding(runs: Sequence[LabelledResults], key: Key | None = None, 
     """The sentence that lays runs side by side at their last layer, by one curve (None: the leading one that all have),
     which is `named` unless a table beside it does; empty for fewer than two."""
     labelled = [(label, r) for label, r in unique_labels(runs) if not r.info.is_control]
-    keys = [key] if key else leading_keys(labelled[0][1]) if labelled else []
-    shared = [key for key in keys if all(key in r.by_key for _, r in labelled)]
-    points = [(label, r, _last(r, shared[0])) for label, r in labelled] if shared else []
-    points = [point for point in points if point[2] >= 0]
-    if len(points) < 2:
+    keys = [key] if key else labelled[0][1].main_keys if labelled else []
+    key = next((key for key in keys if all(key in r.by_key for _, r in labelled)), None)
+    points = [(label, r, at[-1]) for label, r in labelled if key and (at := r.finding(key).layers)]
+    if key is None or len(points) < 2:
         return ""
-    key, every = shared[0], [results for _, results, _ in points]
+    every = [results for _, results, _ in points]
     info = every[0].info.measure(key.measure)
     values, order = claimed_order([(results, key, at) for _, results, at in points])
     lowest = int(np.argmin(values))
@@ -181,7 +169,7 @@ def comparison_finding(runs: Sequence[LabelledResults], key: Key | None = None, 
     text = "On this text" if len({results.info.corpus.fingerprint for results in every}) == 1 else "Each on its text"
     where = f"{text}, at the last measured layer{f' ({scale_title(key, every)})' if named else ''},"
     if not above:
-        has_ci = all(_course(results, key).has_interval for results in every)
+        has_ci = all(results.finding(key).has_interval for results in every)
         why = "these data can't tell the models apart" if has_ci else "no order of models is claimed without intervals"
         return f"{where} {why}: {name_or_count(parts, values, 'runs')}."
     meaning = f"{info.subject} are {info.lower}" if info.subject else "values are lower"
@@ -193,38 +181,21 @@ def comparison_finding(runs: Sequence[LabelledResults], key: Key | None = None, 
 def sweep_finding(runs: Sequence[LabelledResults]) -> str:
     """The sentences on the leading measure that all runs have: their changes by layer, where they are few, and
     their order at the last."""
-    every = [leading_keys(results) for _, results in runs]
+    every = [results.main_keys for _, results in runs]
     key = next((key for key in (every[0] if every else []) if all(key in keys for keys in every)), None)
     sentences = [chart_finding(runs, key), comparison_finding(runs, key)] if key else []
     return " ".join(dict.fromkeys(filter(None, sentences)))
 
 
-def leading_keys(results: Results) -> list[Key]:
-    """The main curves by layer, the leading measure's first."""
-    keys = [key for key in results.main_keys if key.place == LAYER]
-    return sorted(keys, key=lambda key: [key.measure != name for name in _ORDER])
-
-
-def _last(results: Results, key: Key) -> int:
-    """The last defined layer; -1: none."""
-    return max(np.flatnonzero(np.isfinite(results.by_key[key].value)).tolist(), default=-1)
-
-
-def _course(results: Results, key: Key) -> Trend:
-    """The curve's course by the steps that may be claimed; of a negative control none is."""
-    estimates, signs = interval_estimates(results, key), claimed_steps(results, key)
-    return trend(estimates, np.zeros_like(signs) if results.info.is_control else signs)
-
-
-def _no_change(results: Results, key: Key, course: Trend) -> str:
+def _no_change(results: Results, key: Key, layers: Sequence[int], *, has_interval: bool) -> str:
     """Why no change is claimed."""
-    first, last = course.layers[0], course.layers[-1]
+    first, last = layers[0], layers[-1]
     values = results.by_key[key].value
     if first == last:
         return f"one layer, {first}"
     if results.info.is_control:
         return "a negative control, of which no direction is claimed"
-    if not course.has_interval:
+    if not has_interval:
         return "without an interval no change is claimed"
     wanted = results.info.mix.wanted
     if is_too_short(results, key):

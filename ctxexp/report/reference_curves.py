@@ -118,7 +118,7 @@ def control_lines(
         if results.info.is_control:
             continue
         for key in results.main_keys:
-            if key.place != LAYER or (selection is not None and key.measure not in selection):
+            if selection is not None and key.measure not in selection:
                 continue
             finite_layers = np.flatnonzero(np.isfinite(results.by_key[key].value))
             controls = negative_controls(results, key, [other for _, other in runs if other is not results])
@@ -147,7 +147,7 @@ def _at(control: NegativeControl, layer: int) -> str:
 def controls_of_run(results: Results) -> str:
     """The controls that a run has by itself, and what to add to its command for the others; empty for a control."""
     info = results.info
-    keys = [key for key in results.main_keys if key.place == LAYER]
+    keys = results.main_keys
     if info.is_control or not keys:
         return ""
     own = dict.fromkeys(one.label for key in keys for one in negative_controls(results, key))

@@ -19,7 +19,7 @@ from ctxexp.files import write_csv, write_file
 from ctxexp.plugins import REPORT
 from ctxexp.plugins.registry import Registry
 from ctxexp.report.changes import variant_range
-from ctxexp.report.findings import comparison_finding, doubts, finding, leading_keys
+from ctxexp.report.findings import comparison_finding
 from ctxexp.report.style import save_figure
 from ctxexp.report.wording import LabelledResults
 from ctxexp.results import Results
@@ -72,10 +72,10 @@ def answer(runs: Sequence[LabelledResults], width: int) -> str:
     measure with its interval and the range of its variants, then the others, with chance beside, that the width takes.
     """
     one, width = len(runs) == 1, min(width, WIDEST)
-    said = [finding(results, label) for label, results in runs[:SPOKEN]]
-    said += doubts(runs[0][1]) if one else [comparison_finding(runs, named=False)]
+    said = [text for label, results in runs[:SPOKEN] for text in results.findings(label)[:1]]
+    said += runs[0][1].doubts if one else [comparison_finding(runs, named=False)]
     lines = [line for text in said for line in textwrap.wrap(text, width)]
-    keys = list(dict.fromkeys(key for _, results in runs for key in leading_keys(results)))
+    keys = list(dict.fromkeys(key for _, results in runs for key in results.main_keys))
     if not keys:
         return "\n".join(lines)
     stub, places = ["layer" if one else ""], list[tuple[Results, str, int]]()

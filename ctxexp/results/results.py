@@ -15,8 +15,18 @@ import numpy as np
 from ctxexp.errors import MetricError, near
 from ctxexp.files import user_path
 from ctxexp.maths.resampling import interval
+from ctxexp.results.finding import Finding
 from ctxexp.results.run_info import RunInfo
-from ctxexp.results.values import LAYER, Estimates, Key, Values, read_results, write_results
+from ctxexp.results.values import (
+    LAYER,
+    Estimates,
+    Key,
+    Values,
+    read_findings,
+    read_results,
+    write_findings,
+    write_results,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,6 +34,7 @@ if TYPE_CHECKING:
 
 AVERAGED = ("word", "sense")  # what a mean over words is over
 OVER_WORDS = (*AVERAGED, "text")  # what a measure is over that the mix of words weighs
+LEADING = ("contextuality", "self_similarity")  # the first of these that was measured leads: a run's sentence is of it
 NEVER_MAIN = ("n", "undefined", "sd", "baseline", "share_of_room_undefined")
 
 
@@ -164,10 +175,24 @@ class Results:
         """The measures' names."""
         return iter(self.measures())
 
+    @cached_property
+    def finding_by_key(self) -> dict[Key, Finding]:
+        """The findings on the main curves, the leading measure's first: computed once, then saved and read back."""
+        return {key: _report("findings").finding_of(self, key) for key in self.main_keys}
+
+    def finding(self, key: Key) -> Finding:
+        """The finding on a curve by layer, a main one or another."""
+        return self.finding_by_key.get(key) or _report("findings").finding_of(self, key)
+
+    @property
+    def doubts(self) -> list[str]:
+        """What makes a main curve shaky, a sentence each."""
+        return [doubt for each in self.finding_by_key.values() for doubt in each.doubts]
+
     @property
     def sentence(self) -> str:
         """What was found, in a sentence: how the leading measure goes from layer to layer, where the data show it."""
-        return _report("findings").finding(self)
+        return next(iter(self.findings()), "")
 
     def findings(self, label: str = "") -> list[str]:
         """What was found, a sentence a measure: how its main curve goes from layer to layer, where the data show it.
@@ -184,7 +209,7 @@ class Results:
             >>> Results.of(values).findings("mine")
             ['Anisotropy in mine: without an interval no change is claimed (0.50, 0.25 at layers 0, 1).']
         """
-        return _report("findings").findings(self, label)
+        return [each.sentence(label or self.info.title or "this run") for each in self.finding_by_key.values()]
 
     def controls(self, label: str = "", measures: Iterable[str] | None = None) -> list[str]:
         """The negative controls that the run has by itself (no context, or no training).
@@ -234,9 +259,11 @@ class Results:
 
     @property
     def main_keys(self) -> list[Key]:
-        """The curve of each measure and task that stands for it: the one that its metric names, adjusted or raw."""
-        keys = (main_key(self, *measure_task) for measure_task in self.measure_tasks())
-        return [key for key in keys if key and key.name in main_statistics(self, key.measure)]
+        """The curve by layer of each measure and task that stands for it: the one that its metric names, adjusted or
+        raw; those of the leading measures first."""
+        every = (main_key(self, *measure_task) for measure_task in self.measure_tasks())
+        keys = [key for key in every if key and key.name in main_statistics(self, key.measure)]
+        return sorted(keys, key=lambda key: [key.measure != name for name in LEADING])
 
     def difference(
         self, other: Results, key: Key, *, layers: Sequence[int] | None = None, others: Sequence[int] | None = None
@@ -356,8 +383,11 @@ class Results:
             >>> Results().save("results.csv").read_text().strip()
             'measure,task,statistic,place,layer,value,low,high,n'
         """
-        write_results(user_path(folder), self.frame, self.tables, self.replicates, self.info)
-        return user_path(folder)
+        path = user_path(folder)
+        write_results(path, self.frame, self.tables, self.replicates, self.info)
+        if path.is_dir():
+            write_findings(path, self.finding_by_key)
+        return path
 
     @classmethod
     def load(cls, folder: str | Path) -> Results:
@@ -377,7 +407,10 @@ class Results:
             >>> Results.load(Results().save("folder"))
             <Results of run:  by 0 layers>
         """
-        return cls(*read_results(user_path(folder)))
+        results = cls(*read_results(user_path(folder)))
+        if findings := read_findings(user_path(folder)):  # folders of older versions have none
+            results.__dict__["finding_by_key"] = findings
+        return results
 
 
 def _report(module: str) -> Any:

@@ -1,5 +1,5 @@
 """Values by key: measure, statistic, task and place; the builder that measuring fills in; and the files of a run's
-results: the frame (Parquet), results.json with the metadata, one CSV file for each table, replicates.
+results: the frame (Parquet), results.json with the metadata, findings.json, one CSV file for each table, replicates.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,6 +25,7 @@ from ctxexp.files import (
     write_csv,
     write_file,
 )
+from ctxexp.results.finding import Finding, Leg
 from ctxexp.results.run_info import RunInfo
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ BY_BASELINE = (
     "share_of_room_undefined",
 )  # statistics computed with a baseline
 COLUMNS = ("measure", "task", "statistic", "place", "layer", "value", "low", "high", "n")
-RESULTS_FILE, FRAME, REPLICATES = "results.json", "results.parquet", "replicates.npz"
+RESULTS_FILE, FRAME, REPLICATES, FINDINGS = "results.json", "results.parquet", "replicates.npz", "findings.json"
 FORMAT = 2  # of these files
 OTHER_KINDS = (".json", ".html", ".parquet", ".feather", ".xlsx", ".pkl", ".tsv", ".txt", ".png", ".svg", ".pdf")
 MAX_NAME_BYTES = 200  # of a table: a file's name may have 255, with `.csv` and the suffix while it is written
@@ -216,6 +218,7 @@ def write_results(
         )
     if odd := _name_error(tables):
         raise MetricError(odd)
+    (folder / FINDINGS).unlink(missing_ok=True)  # those of earlier results
     for name, table in tables.items():
         write_csv(table, folder / f"{name}.csv")
     if replicates:
@@ -230,6 +233,28 @@ def write_results(
         "tables": {name: column_types(table) for name, table in tables.items()},
     }
     write_file(folder / RESULTS_FILE, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
+
+
+def write_findings(folder: Path, findings: Mapping[Key, Finding]) -> None:
+    """Write findings.json: an object a finding, in which measure, statistic, task and place name the curve."""
+    documents = [{**key.columns, **asdict(finding), "key": str(key)} for key, finding in findings.items()]
+    write_file(folder / FINDINGS, json.dumps(documents, indent=1, ensure_ascii=False))
+
+
+def read_findings(folder: Path) -> dict[Key, Finding]:
+    """The findings of a folder by key; none where it has no such file. Raises TrackingError for a damaged one."""
+    path, findings = folder / FINDINGS, dict[Key, Finding]()
+    try:
+        if what := find_damage(folder, [FINDINGS]):
+            raise ValueError(what)
+        for document in json.loads(path.read_text(encoding="utf-8")) if path.is_file() else ():
+            key = Key.of(*map(document.pop, ("measure", "statistic", "task", "place")))
+            legs = tuple(Leg(**leg) for leg in document["legs"])
+            lists = {name: tuple(document[name]) for name in ("layers", "doubts")}
+            findings[key] = Finding(**{**document, **lists, "key": key, "legs": legs})
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise TrackingError(f"{path} is not a file of findings of ctxexp: {error}") from error
+    return findings
 
 
 def read_results(folder: Path) -> tuple[pd.DataFrame, dict[str, pd.DataFrame], dict[Key, np.ndarray], RunInfo]:

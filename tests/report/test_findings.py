@@ -12,7 +12,7 @@ import pytest
 from ctxexp import Results
 from ctxexp.metrics.contextuality import VARIANTS
 from ctxexp.report.changes import layer_changes
-from ctxexp.report.findings import chart_finding, comparison_finding, doubts, finding
+from ctxexp.report.findings import chart_finding, comparison_finding
 from ctxexp.results import Estimates, Key, RunInfo
 from tests.sample_results import measure_infos, results_with, run_info
 from tests.shipped import STS, Anisotropy, Contextuality, SelfSimilarity, WordNorm
@@ -79,19 +79,19 @@ def contextual(raw: list[float], half: float = 0.01, **others: list[float]) -> R
     ],
 )  # fmt: skip
 def test_what_falls_rises_or_turns_is_said_with_its_numbers(raw: list[float], says: str) -> None:
-    assert finding(run(raw)) == f"In bert, self-similarity of words {says}"
+    assert run(raw).sentence == f"In bert, self-similarity of words {says}"
 
 
 def test_contextuality_leads_with_the_range_of_its_variants() -> None:
     grows = contextual([0.02, 0.2, 0.35], no_cut=[0.02, 0.19, 0.31], all_places=[0.02, 0.21, 0.36])
     said = "In gpt2, contextuality grows from 0.02 at the input to 0.35 at the last layer, 2; its variants lie between "
-    assert finding(grows) == f"{said}0.31 and 0.36 in the last layer."
+    assert grows.sentence == f"{said}0.31 and 0.36 in the last layer."
 
 
 def test_a_step_or_an_order_that_one_variant_reverses_is_not_claimed() -> None:
     steady = {"no_cut": [0.3, 0.4], "no_first": [np.nan, np.nan]}  # undefined: it says nothing
-    assert " grows " in finding(contextual([0.3, 0.4], **steady))
-    reversed_ = finding(contextual([0.3, 0.4], **steady, by_dimension=[0.35, 0.34]))
+    assert " grows " in contextual([0.3, 0.4], **steady).sentence
+    reversed_ = contextual([0.3, 0.4], **steady, by_dimension=[0.35, 0.34]).sentence
     assert "no change over layers 0 to 1 that these data and all variants show" in reversed_
     low, high = contextual([0.0, 0.3], no_cut=[0.0, 0.31]), contextual([0.0, 0.4], no_cut=[0.0, 0.39])
     assert "words are less contextual in a (0.30) than in b (0.40)" in comparison_finding([("a", low), ("b", high)])
@@ -101,14 +101,14 @@ def test_a_step_or_an_order_that_one_variant_reverses_is_not_claimed() -> None:
 
 def test_what_makes_contextuality_shaky_is_said() -> None:
     sound: dict[str, list[float]] = {"n": [900.0] * 2, "loudest": [0.1, 0.2], "all_places": [0.0, 0.42]}
-    assert doubts(contextual([0.0, 0.4], **sound)) == []
+    assert contextual([0.0, 0.4], **sound).doubts == []
     shaky = sound | {
         "n": [57.0] * 2,
         "loudest": [0.1, 0.98],
         "all_places": [0.0, 0.5],
         "no_near_duplicates": [0.0, 0.5],
     }
-    said = doubts(contextual([0.0, 0.4], **shaky))
+    said = contextual([0.0, 0.4], **shaky).doubts
     words = (
         "57 uses",
         "98% of the variance in layer 1",
@@ -116,26 +116,26 @@ def test_what_makes_contextuality_shaky_is_said() -> None:
         "without near-duplicates it is 0.50",
     )
     assert [word in sentence for word, sentence in zip(words, said, strict=True)] == [True] * 4
-    assert "undefined" in doubts(contextual([np.nan] * 2))[0]
-    assert doubts(run([0.5, 0.4])) == []
+    assert "undefined" in contextual([np.nan] * 2).doubts[0]
+    assert run([0.5, 0.4]).doubts == []
 
 
 def test_nothing_is_said_of_noise_of_small_steps_and_of_what_one_half_shows() -> None:
-    noise = finding(run([0.95, 0.8, 0.7, 0.55], half=0.4))
+    noise = run([0.95, 0.8, 0.7, 0.55], half=0.4).sentence
     assert noise.startswith("Self-similarity of words in bert: no change over layers 0 to 3 that these data can show")
     small = run([0.50, 0.519, 0.501], half=0.0001)  # certain, and of no weight
-    assert finding(small).startswith("Self-similarity of words in bert: flat over layers 0 to 2 (")
+    assert small.sentence.startswith("Self-similarity of words in bert: flat over layers 0 to 2 (")
     curve = [0.9, 0.5]
     both, one = ({"half": curve, "other half": other} for other in (curve, [0.5, 0.6]))
-    assert " falls " in finding(run(curve, parts=both))
-    assert " falls " in finding(run(curve, parts=both, filled="0 1 1"))  # judged by what both halves fill
+    assert " falls " in run(curve, parts=both).sentence
+    assert " falls " in run(curve, parts=both, filled="0 1 1").sentence  # judged by what both halves fill
     for nothing in (run(curve, parts=one), run(curve, parts=both, filled="0 0 0")):
-        assert " falls " not in finding(nothing)
+        assert " falls " not in nothing.sentence
 
 
 def test_a_text_that_lacks_bands_says_so_and_one_without_any_says_how_much_it_takes() -> None:
-    assert finding(run([0.9, 0.5], mix=SHORT)).startswith("In bert, self-similarity of words (2 of 3 bands) falls ")
-    assert finding(run([0.9, 0.5], mix=BARE)).startswith(
+    assert run([0.9, 0.5], mix=SHORT).sentence.startswith("In bert, self-similarity of words (2 of 3 bands) falls ")
+    assert run([0.9, 0.5], mix=BARE).sentence.startswith(
         "Self-similarity of words (0 of 3 bands) in bert: no step is claimed; the text needs about 23,456 words more ("
     )
     said = comparison_finding([("a", run([0.9, 0.4])), ("b", run([0.9, 0.6], mix=SHORT))])
@@ -144,16 +144,16 @@ def test_a_text_that_lacks_bands_says_so_and_one_without_any_says_how_much_it_ta
 
 def test_a_negative_control_has_no_direction() -> None:
     for facts in ({"weights": "untrained"}, {"name": "random_words"}, {"control": "shuffled"}):
-        assert "a negative control, of which no direction is claimed" in finding(run([0.9, 0.2], **facts))
+        assert "a negative control, of which no direction is claimed" in run([0.9, 0.2], **facts).sentence
 
 
 def test_one_layer_none_and_no_interval() -> None:
-    assert finding(run([0.5])).startswith("Self-similarity of words in bert: one layer, 0 (")
-    assert finding(run([np.nan, np.nan])) == "Self-similarity of words in bert: undefined in every layer."
+    assert run([0.5]).sentence.startswith("Self-similarity of words in bert: one layer, 0 (")
+    assert run([np.nan, np.nan]).sentence == "Self-similarity of words in bert: undefined in every layer."
     bare = "Self-similarity of words in bert: without an interval no change is claimed ("
-    assert finding(run([0.95, 0.3], half=None)).startswith(bare)
-    assert finding(run([0.95, 0.3], seeds=(0, 1))).startswith(bare)  # a spread over seeds is no interval
-    assert finding(Results()) == ""
+    assert run([0.95, 0.3], half=None).sentence.startswith(bare)
+    assert run([0.95, 0.3], seeds=(0, 1)).sentence.startswith(bare)  # a spread over seeds is no interval
+    assert Results().sentence == ""
     assert Results().findings() == []
 
 
@@ -168,7 +168,7 @@ def test_each_measure_has_its_own_direction_and_name() -> None:
         "Length of word vectors in gpt2: without an interval no change is claimed (3.0, 15.0 at layers 0, 1).",
         "Mine in gpt2: a fall from -0.10 at the input to -0.50 at the last layer, 1.",
     ]
-    assert finding(results_with(curves, info=run_info(measures=MEASURES))).startswith("In this run, anisotropy")
+    assert results_with(curves, info=run_info(measures=MEASURES)).sentence.startswith("In this run, anisotropy")
 
 
 def test_curves_without_intervals_have_their_ranges() -> None:
@@ -238,7 +238,7 @@ def test_shared_resamples_order_models_that_intervals_cannot() -> None:
 
     assert "can't tell" in comparison_finding([("a", run([0.9, 0.4], half=2.0)), ("b", run([0.9, 0.6], half=2.0))])
     assert "in a (0.40) than in b (0.60)" in comparison_finding([("a", resampled(0.4)), ("b", resampled(0.6))])
-    assert " falls " in finding(resampled(0.4))
+    assert " falls " in resampled(0.4).sentence
 
 
 def test_layers_without_a_value_are_not_among_the_pairs() -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from ctxexp.files import render_page, write_file
 from ctxexp.progress import show
 from ctxexp.report import charts, reference_curves, wording
-from ctxexp.report.findings import comparison_finding, doubts, finding, finding_of
+from ctxexp.report.findings import comparison_finding
 from ctxexp.report.page.explorer import explorer_data
 from ctxexp.report.page.side_by_side import AT, ComparisonCell, side_by_side
 from ctxexp.report.style import PALETTE
@@ -93,13 +93,13 @@ def write_report(
     explorer = explorer_data(runs)
     data = page_data(runs, published=published) | {"explorer": explorer and explorer.overview}
     text = json.dumps(data, ensure_ascii=False, allow_nan=False)
-    said = [finding(results, label) for label, results in runs] if len(runs) <= SPOKEN else []
+    said = [text for label, results in runs for text in results.findings(label)[:1]] if len(runs) <= SPOKEN else []
     page = render_page(
         "ctxexp.report.page",
         "page.html",
         title=f"{runs[0][0]}, layer by layer" if len(runs) == 1 else "Layer by layer: a comparison",
         lead=comparison_finding(runs) if len(runs) > 1 else "".join(said),
-        findings=doubts(runs[0][1]) if len(runs) == 1 else said,
+        findings=runs[0][1].doubts if len(runs) == 1 else said,
         facts="; ".join(wording.shared_facts(runs)),
         training_runs=reference_curves.training_runs(runs),
         controls=reference_curves.control_lines(runs, most=12),
@@ -168,7 +168,7 @@ def _panel(panel: charts.Panel, runs: Sequence[LabelledResults]) -> dict[str, An
         "definition": panel.definition,
         "direction": panel.direction,
         "findings": {
-            label: finding_of(results, panel.key, label) for label, results in runs if panel.key in results.by_key
+            label: results.finding(panel.key).sentence(label) for label, results in runs if panel.key in results.by_key
         },
         "last": max(len(line.y) for line in panel.lines) - 1,
         "views": {},
