@@ -51,8 +51,10 @@ def _subject(name: str) -> tuple[tuple[str, str], str]:
     return (measure, place or LAYER), rest
 
 
-def run_info(**facts: Any) -> RunInfo:
-    """A run's metadata, by short names: `run_info(title="bert", n_layers=5, corpus="sts", fit_on="nli")`."""
+def run_info(base: RunInfo | None = None, /, **facts: Any) -> RunInfo:
+    """A run's metadata, by short names: `run_info(title="bert", n_layers=5, corpus="sts", fit_on="nli")`; the rest as
+    in `base`."""
+    base = base or RunInfo()
     parts: dict[str, dict[str, Any]] = {}
     for short, value in facts.items():
         part, name = _PLACES.get(short, ("", short))
@@ -60,12 +62,12 @@ def run_info(**facts: Any) -> RunInfo:
     own, fit = parts.pop("", {}), parts.pop("fit", None)
     if fit:
         parts.setdefault("transform", {})["fit"] = FitInfo(**fit)
-    measures = {k: m if isinstance(m, MeasureInfo) else MeasureInfo(**m) for k, m in own.pop("measures", {}).items()}
-    own["tables"] = {k: TableInfo(**t) for k, t in own.get("tables", {}).items()}
-    return RunInfo(measures=measures, **own, **{part: _KINDS[part](**values) for part, values in parts.items()})
+    for name, kind in (("measures", MeasureInfo), ("tables", TableInfo)):
+        stated = {k: one if isinstance(one, kind) else kind(**one) for k, one in own.get(name, {}).items()}
+        own[name] = {**vars(base)[name], **stated}
+    return replace(base, **own, **{part: replace(vars(base)[part], **values) for part, values in parts.items()})
 
 
-_KINDS: dict[str, Any] = {part: type(value) for part, value in vars(RunInfo()).items()}
 _PLACES = {
     **{name: ("model", name) for name in ("name", "encoder", "weights", "dtype", "n_layers", "dim", "details")},
     "layers": ("model", "layers"),
@@ -91,7 +93,7 @@ def measure_infos(*level: str, **metrics: Any) -> dict[str, MeasureInfo]:
 
 def with_info(results: Results, **facts: Any) -> Results:
     """The same results with this metadata of the run too."""
-    return replace(results, info=results.info | run_info(**facts))
+    return replace(results, info=run_info(results.info, **facts))
 
 
 VARIANCE = "max_explainable_variance"

@@ -160,16 +160,6 @@ def test_damage_is_noticed_in_every_file(tmp_path: Path, name: str) -> None:
         Results.load(tmp_path)
 
 
-def test_infos_of_stages_are_put_together() -> None:
-    one, other = (
-        run_info(title="a", n_layers=3, choices={"x": 1}),
-        run_info(name="bert", choices={"y": 2}, fit_on="nli", seed=4),
-    )
-    both = run_info(title="a", n_layers=3, name="bert", choices={"x": 1, "y": 2}, fit_on="nli", seed=4)
-    assert one | other == both
-    assert both | run_info() == run_info() | both == both
-
-
 def test_a_state_of_other_types_is_read_without_them(tmp_path: Path) -> None:
     write_json(tmp_path / "status.json", {"status": "FINISHED", "overrides": "model=bert", "process": "none"})
     assert read_state(tmp_path) == {"status": "FINISHED"}

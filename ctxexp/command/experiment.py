@@ -9,7 +9,6 @@ import logging
 import shutil
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from tempfile import mkdtemp
@@ -276,8 +275,7 @@ class Experiment:
             seed=config.seed,
             bootstrap=config.bootstrap,
             observers={TABLE: partial(WordMap, most=most)} if (most := config.figures.explorer) else {},
-            model=config.model.name,
-            title=self.title,
+            info=run_info(config, self.title),
         )
 
     @cached_property
@@ -306,9 +304,9 @@ class Experiment:
     def run(self, folder: Path) -> Results:
         """The study's results under the names of the config, for the caller to save; metrics may leave files of their
         own in `folder`."""
-        config, study = self.config, self.study
+        config = self.config
         try:
-            results = study.run(self.vectors, folder=folder, progress=self.progress)
+            return self.study.run(self.vectors, folder=folder, progress=self.progress)
         except CtxexpError as error:
             kind, label = error.part or ("", "")
             part = config.metric.get(label) if kind == "metric" else vars(config).get(kind)
@@ -316,7 +314,6 @@ class Experiment:
                 raise
             with part.offer.plugin_call():
                 raise
-        return replace(results, info=results.info | run_info(config, study.title, results.info.transform.fit))
 
 
 def encoder_version(model: Component) -> str:

@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import is_dataclass, replace
+from dataclasses import is_dataclass
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -58,7 +58,7 @@ def run_title(config: Config, control: Control) -> str:
     return " ".join(parts)
 
 
-def run_info(config: Config, title: str, fit: FitInfo | None) -> RunInfo:
+def run_info(config: Config, title: str) -> RunInfo:
     """The part of the run's metadata that its config tells: names and labels of what it chooses."""
     return RunInfo(
         title=title,
@@ -67,7 +67,7 @@ def run_info(config: Config, title: str, fit: FitInfo | None) -> RunInfo:
         transform=TransformInfo(
             name=transform_label(config),
             arguments={"name": config.transform.name, **config.transform.arguments},
-            fit=fit and replace(fit, text=fit_text_name(config.fit_on)),
+            fit=FitInfo(text=fit_text_name(config.fit_on)),
         ),
         published=config.figures.published,
         plugins=plugins_used(config),

@@ -28,9 +28,9 @@ from ctxexp.metrics import RUN, GroupMean, Metric
 from ctxexp.occurrences import Layers, Occurrences
 from ctxexp.plugins.registry import build_registry
 from ctxexp.progress import Progress
-from ctxexp.results import Results, RunInfo
+from ctxexp.results import Results
 from ctxexp.results.results import AVERAGED
-from ctxexp.results.run_info import BaselineInfo, CorpusInfo, ModelInfo, ResamplingInfo
+from ctxexp.results.run_info import BaselineInfo, ResamplingInfo
 from ctxexp.transforms import Transform
 from ctxexp.vectors.stores import Vectors
 from ctxexp.vectors.summing import Totals, sum_up
@@ -108,8 +108,7 @@ class OnePass(Study):
         results = self._measure(totals, metrics, forms, self.bootstrap, progress)
         parts = list(self._parts(totals, metrics, forms)) if self.bootstrap else []
         tables = {HALVES_TABLE: pd.concat(parts, ignore_index=True)} if parts else {}
-        info = results.info | self._info(totals, fitted=False, pooled=False)
-        return replace(results, tables={**results.tables, **tables}, info=info)
+        return replace(results, tables={**results.tables, **tables})
 
     def space(self, vectors: Vectors, progress: Progress | None = None) -> tuple[Layers, Occurrences, np.ndarray]:
         raise ConfigError("one pass stores no rows, which are compared here; use words.max_contexts=256")
@@ -159,7 +158,8 @@ class OnePass(Study):
         clusters = Clusters(
             f"shard of {'documents' if text.has_documents else 'sentences'}", n, *np.empty((2, 0), np.int64)
         )
-        record = Record({label: self.metrics[label] for label in metrics}, seed=self.seed, bootstrap=bootstrap)
+        some = {label: self.metrics[label] for label in metrics}
+        record = Record(some, seed=self.seed, bootstrap=bootstrap, info=self.info)
         places = [Place.of(i) for i in encoder.layer_numbers]
         record.write_statistics(
             {label: dict(zip(places, by_label[label].statistics, strict=True)) for label in metrics}
@@ -167,12 +167,18 @@ class OnePass(Study):
         measures = {label: self._word_measure(label, metric, by_label, totals) for label, metric in metrics.items()}
         write_words(record, measures, clusters, encoder.layer_numbers)
         numbers = tuple(encoder.layer_numbers)
-        info = RunInfo(
+        info = self._info(totals, record.info, fitted=False, pooled=False)
+        info = replace(
+            info,
             mix=mix_info(mixed),
-            model=ModelInfo(
-                n_layers=encoder.n_layers, layers=numbers if len(numbers) < encoder.n_layers else (), dim=encoder.dim
+            model=replace(
+                info.model,
+                n_layers=encoder.n_layers,
+                layers=numbers if len(numbers) < encoder.n_layers else (),
+                dim=encoder.dim,
             ),
-            corpus=CorpusInfo(
+            corpus=replace(
+                info.corpus,
                 sentences=text.n_distinct,
                 occurrences=totals.tallies["rows"],
                 words=len(totals.words),
@@ -182,8 +188,6 @@ class OnePass(Study):
             ),
             baseline=BaselineInfo(name=self.baseline.name),
             resampled=ResamplingInfo(unit=clusters.name, n=n, intervals=self.intervals),
-            seed=self.seed,
-            bootstrap=self.bootstrap,
         )
         record.state(info, {label: "exact" if one._cosine_statistic else "" for label, one in metrics.items()})
         return record.results()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,10 +11,10 @@ from ctxexp.dataset import Corpus
 from ctxexp.errors import DataError
 from ctxexp.groups import Block, Pairs, Place
 from ctxexp.maths.resampling import resampled_cluster
-from ctxexp.measuring.record import Record, Statistics, number
-from ctxexp.occurrences import Layers, layer_subset, read_only
+from ctxexp.measuring.record import Record, Statistics, number, with_sizes
+from ctxexp.occurrences import Layers, read_only
 from ctxexp.progress import Progress
-from ctxexp.results.run_info import CorpusInfo, ModelInfo, ResamplingInfo, RunInfo
+from ctxexp.results.run_info import RunInfo
 from ctxexp.transforms import Calibration
 from ctxexp.vectors.stores import Mix, finite_rows, mix_layers
 
@@ -92,12 +92,14 @@ class PairVectors:
     def _read(self, vectors: Layers, place: Place) -> np.ndarray:
         return mix_layers(vectors, self.mixes[place.name]) if place.layer is None else vectors.layer(place.layer)
 
-    def info(self) -> RunInfo:
-        """The metadata that a run records of them."""
-        return RunInfo(
-            model=ModelInfo(n_layers=self.vectors.n_layers, layers=layer_subset(self.vectors), dim=self.vectors.dim),
-            corpus=CorpusInfo(pairs=len(self.corpus.pairs)),
-            resampled=ResamplingInfo(pairs=resampled_cluster([subset.ends for subset in self.subsets])),
+    def describe(self, info: RunInfo) -> RunInfo:
+        """A run's metadata with what it records of them."""
+        clusters = resampled_cluster([subset.ends for subset in self.subsets])
+        return replace(
+            info,
+            model=info.model if info.model.n_layers else with_sizes(info.model, self.vectors),
+            corpus=replace(info.corpus, pairs=len(self.corpus.pairs)),
+            resampled=replace(info.resampled, pairs=clusters),
         )
 
 
@@ -113,7 +115,7 @@ def measure_pairs(pairs: PairVectors, record: Record, progress: Progress | None 
                 found[label][place] = {**statistics, "undefined": undefined}
             stage.advance(1)
     record.write_statistics(found)
-    record.state(pairs.info(), dict.fromkeys(labels, ""))
+    record.state(pairs.describe(record.info), dict.fromkeys(labels, ""))
 
 
 def require_pairs(corpus: Corpus, labels: Sequence[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, SupportsFloat, get_args
@@ -13,8 +14,9 @@ from ctxexp.errors import MetricError, plugin_call, short
 from ctxexp.groups import Block, Place, call_metric
 from ctxexp.maths.resampling import Stream
 from ctxexp.metrics import Estimate, GroupMean, Metric, Output, Over, measure_info
+from ctxexp.occurrences import Layers, layer_subset
 from ctxexp.results import Results
-from ctxexp.results.run_info import MeasureInfo, RunInfo
+from ctxexp.results.run_info import MeasureInfo, ModelInfo, RunInfo
 from ctxexp.results.values import LAYER, Values, metric_key
 
 if TYPE_CHECKING:
@@ -33,7 +35,8 @@ class Record:
     """The metrics of a run, and what they gave: values, tables, and files in `folder`.
 
     `prototypes` has one of each metric, by label, of which only the attributes are read; every place gets instances of
-    its own. `title` is the run's. Raises MetricError naming the label of what is no metric.
+    its own. `info` is the run's metadata, to which each kind of rows adds what it knows. Raises MetricError naming the
+    label of what is no metric.
     """
 
     def __init__(
@@ -43,11 +46,11 @@ class Record:
         seed: int = 0,
         bootstrap: int = 1000,
         folder: Path | None = None,
-        title: str = "",
+        info: RunInfo | None = None,
     ) -> None:
-        self.factories, self.seed, self.bootstrap, self.folder, self.title = metrics, seed, bootstrap, folder, title
+        self.factories, self.seed, self.bootstrap, self.folder = metrics, seed, bootstrap, folder
         self.prototypes = {label: build(label, factory) for label, factory in metrics.items()}
-        self.values, self.info = Values(), RunInfo(seed=seed, bootstrap=bootstrap)
+        self.values, self.info = Values(), replace(info or RunInfo(), seed=seed, bootstrap=bootstrap)
         self.tables: dict[str, pd.DataFrame] = {}
         self._rows: dict[str, list[dict[str, object]]] = {}  # of metrics' own tables
         self._together: dict[tuple[str, str], dict[str, Output]] = {}  # outputs by label and name, by place's folder
@@ -107,12 +110,11 @@ class Record:
         self.tables |= {label: _frame(rows) for label in by_place if (rows := self._rows.pop(label, []))}
 
     def state(self, info: RunInfo, baselines: Mapping[str, str]) -> None:
-        """Add what is known of the vectors and of the measures, with the source of each one's baseline; what was stated
-        before stands."""
+        """Take this metadata, with that of measures that were measured, by the sources of their baselines."""
         measures: dict[str, MeasureInfo] = {
             label: measure_info(label, self.prototypes[label], source) for label, source in baselines.items()
         }
-        self.info = info | RunInfo(measures=measures) | self.info
+        self.info = replace(info, measures={**measures, **info.measures})
 
     def results(self) -> Results:
         """The results, once all places were measured."""
@@ -121,11 +123,16 @@ class Record:
             if self.folder is not None:
                 (self.folder / label).mkdir(parents=True, exist_ok=True)
                 write = next(iter(by_place.values())).write_together
-                call = partial(write, by_place, self.folder / label, n_layers=model.n_layers, title=self.title)
+                call = partial(write, by_place, self.folder / label, n_layers=model.n_layers, title=self.info.title)
                 call_metric(label, self.prototypes[label], f"output {name!r}, write_together()", call)
         if model.layers:
             values = values.expand_layers(model.layers, model.n_layers)
         return Results.of(values, tables=self.tables, info=self.info)
+
+
+def with_sizes(model: ModelInfo, vectors: Layers) -> ModelInfo:
+    """The record of a model with the sizes of its vectors as they are measured."""
+    return replace(model, n_layers=vectors.n_layers, layers=layer_subset(vectors), dim=vectors.dim)
 
 
 def _write_statistic(

@@ -31,7 +31,7 @@ from ctxexp.occurrences import Layers, Occurrences, Text
 from ctxexp.progress import Progress
 from ctxexp.results import Results
 from ctxexp.results.results import AVERAGED
-from ctxexp.results.run_info import CorpusInfo, FitInfo, ModelInfo, PoolingInfo, RunInfo, TransformInfo
+from ctxexp.results.run_info import FitInfo, PoolingInfo, RunInfo
 from ctxexp.results.values import LAYER
 from ctxexp.transforms import Calibration, MeasuredRows, Transform, fit_table, transform_layers
 from ctxexp.transforms import Nothing as Untransformed
@@ -55,7 +55,8 @@ class Study:
 
     `metrics` and `transform` are factories: one instance serves one layer. `fit_on` is the text that the transform is
     fitted on (None: the measured one). `named_baseline` gives the baselines that metrics name beside the run's
-    (`Metric.baselines`), by name. `model` is what messages call the encoder, `title` what figures call the run.
+    (`Metric.baselines`), by name. `info` holds the metadata that the caller alone knows: the run's title, the names of
+    its model, transform and texts, its plugins.
     """
 
     corpus: Corpus
@@ -74,8 +75,7 @@ class Study:
     seed: int = 0
     bootstrap: int = 1000
     observers: Mapping[str, Callable[..., Observer]] = field(default_factory=dict)  # of the words' layers, by table
-    model: str = ""
-    title: str = ""
+    info: RunInfo = field(default_factory=RunInfo)
 
     def run(self, vectors: Vectors, *, folder: Path, progress: Progress | None = None) -> Results:
         """Encode (or read the cache), index, calibrate and measure every layer.
@@ -96,24 +96,21 @@ class Study:
             calibrations["sentences"] = Calibration(self.transform, self.transform_name)
             pairs = self._pairs(stores, calibrations["sentences"])
         tables = self._tables() if any(p.measures_embedding_tables for p in record.prototypes.values()) else []
+        fitted = any(calibration.needs_fit for calibration in calibrations.values())
+        record.info = self._info(stores, record.info, fitted=fitted, pooled="pair" in overs)
         if words is not None:
             measure_words(words, record, stores.progress)
         if "pair" in overs:
             measure_pairs(pairs, record, stores.progress)
         if tables:
             measure_tables(tables, record, stores.progress)
-        fitted = any(calibration.needs_fit for calibration in calibrations.values())
         results = record.results()
         every_table = {
             **results.tables,
             "transform_fit": fit_table({over: calibration.records for over, calibration in calibrations.items()}),
             HALVES_TABLE: measure_halves(words, stores, self, record) if words is not None and self.bootstrap else None,
         }
-        return replace(
-            results,
-            tables={name: table for name, table in every_table.items() if table is not None},
-            info=results.info | self._info(stores, fitted=fitted, pooled="pair" in overs),
-        )
+        return replace(results, tables={name: table for name, table in every_table.items() if table is not None})
 
     def _stores(self, vectors: Vectors, progress: Progress | None, *, sentences: bool) -> Stores:
         return Stores(
@@ -124,15 +121,14 @@ class Study:
             words=self.words,
             mix=self.mix,
             pooling=self.pooling,
-            model=self.model,
+            model=self.info.model.name,
             sentences=sentences,
         )
 
     def record(self, folder: Path | None = None) -> Record:
         """The record to measure into, once metrics, baselines and control are checked: before anything is encoded,
         since a plugin's factory may build anything."""
-        title = self.title or self.encoder.name
-        record = Record(self.metrics, seed=self.seed, bootstrap=self.bootstrap, folder=folder, title=title)
+        record = Record(self.metrics, seed=self.seed, bootstrap=self.bootstrap, folder=folder, info=self.info)
         names = {name for prototype in record.prototypes.values() for name in prototype.baselines if name != RUN}
         baselines: list[object] = [self.baseline, *map(self.named_baseline, sorted(names))]
         for baseline in baselines:
@@ -202,33 +198,36 @@ class Study:
 
     def _fit_info(self) -> FitInfo:
         """The text on which the transform was fitted."""
-        text = self.fit_on
+        text, given = self.fit_on, self.info.transform.fit
         share = 1.0 if text is None else overlap(text, self.corpus)
         return FitInfo(
-            text="target" if text is None else text.name,
+            text=given.text if given else "target" if text is None else text.name,
             transductive=share == 1,
             overlap=share,
             sentences=len(set(self.corpus.sentences) if text is None else text.sentences),
         )
 
-    def _info(self, stores: Stores | Totals, *, fitted: bool, pooled: bool) -> RunInfo:
-        """The run's metadata, as far as the study knows it."""
+    def _info(self, stores: Stores | Totals, given: RunInfo, *, fitted: bool, pooled: bool) -> RunInfo:
+        """The metadata given, with what the study knows before it measures."""
         corpus, encoder = self.corpus, self.encoder
         unknown, pieces = stores.count_unknown(corpus)
         skipped, skipped_share = stores.skipped_words(corpus)
-        return RunInfo(
-            title=self.title or self.model or encoder.name,
-            model=ModelInfo(
+        return replace(
+            given,
+            title=given.title or given.model.name or encoder.name,
+            model=replace(
+                given.model,
                 encoder=encoder.name,
                 dtype=encoder.dtype,
                 causal=encoder.causal,
                 start=encoder.start,
                 details=dict(encoder.details),
             ),
-            corpus=CorpusInfo(
+            corpus=replace(
+                given.corpus,
                 name=corpus.name,
                 fingerprint=corpus.fingerprint,
-                choices=dict(corpus.choices),
+                choices={**corpus.choices, **given.corpus.choices},
                 sentences=len(corpus.sentences),
                 min_contexts=self.words.min_contexts,
                 max_contexts=bound.max_contexts if (bound := corpus.bound) else None,
@@ -242,9 +241,8 @@ class Study:
             ),
             control=self.control.label or "none",
             control_note=self.control.note(encoder.start),
-            transform=TransformInfo(name=self.transform_name, fit=self._fit_info() if fitted else None),
+            transform=replace(given.transform, fit=self._fit_info() if fitted else None),
             pooling=stores.pooling_info if pooled else PoolingInfo(),
-            seed=self.seed,
             encoded=stores.n_encoded,
             version=__version__,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from ctxexp.measuring.record import Record
 from ctxexp.model import EmbeddingTable
 from ctxexp.occurrences import read_only
 from ctxexp.progress import Progress
-from ctxexp.results.run_info import RunInfo, TableInfo
+from ctxexp.results.run_info import TableInfo
 
 
 def measure_tables(tables: Sequence[EmbeddingTable], record: Record, progress: Progress | None = None) -> None:
@@ -27,7 +28,7 @@ def measure_tables(tables: Sequence[EmbeddingTable], record: Record, progress: P
             stage.advance(1)
     record.write_statistics({label: {place: found[place][label] for place in places} for label in labels})
     info = {t.name: TableInfo(rows=len(t.tokens), dim=t.vectors.shape[1], note=t.note, tied=t.tied) for t in tables}
-    record.state(RunInfo(tables=info), dict.fromkeys(labels, ""))
+    record.state(replace(record.info, tables=info), dict.fromkeys(labels, ""))
 
 
 def check_table(table: EmbeddingTable, *, encoder: str) -> None:

@@ -21,12 +21,12 @@ from ctxexp.maths.resampling import Clusters, Curve, Stream
 from ctxexp.maths.statistics import finite_mean
 from ctxexp.maths.word_mix import MixedWords
 from ctxexp.measuring.baseline_levels import FIRST, BaselineLevels
-from ctxexp.measuring.record import Record, Statistics, number
+from ctxexp.measuring.record import Record, Statistics, number, with_sizes
 from ctxexp.measuring.writing import WordMeasure, word_columns, write_words
 from ctxexp.metrics import GroupMean, Metric
-from ctxexp.occurrences import Layers, Occurrences, Text, layer_subset
+from ctxexp.occurrences import Layers, Occurrences, Text
 from ctxexp.progress import Progress
-from ctxexp.results.run_info import BaselineInfo, CorpusInfo, MixInfo, ModelInfo, ResamplingInfo, RunInfo
+from ctxexp.results.run_info import BaselineInfo, MixInfo, ResamplingInfo, RunInfo
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,12 +99,13 @@ class WordRows:
         rng = np.random.default_rng([self.seed, Stream.SAMPLE])
         return np.sort(rng.choice(n, metric._sample, replace=False))
 
-    def info(self, baseline_size: int) -> RunInfo:
-        """The metadata that a run records of them."""
-        clusters = self.occurrences.clusters
-        return RunInfo(
-            model=ModelInfo(n_layers=self.store.n_layers, layers=layer_subset(self.store), dim=self.store.dim),
-            corpus=CorpusInfo(occurrences=self.occurrences.n_occurrences, words=len(self.occurrences.words)),
+    def describe(self, info: RunInfo, baseline_size: int) -> RunInfo:
+        """A run's metadata with what it records of them."""
+        clusters, n_words = self.occurrences.clusters, len(self.occurrences.words)
+        return replace(
+            info,
+            model=with_sizes(info.model, self.store),
+            corpus=replace(info.corpus, occurrences=self.occurrences.n_occurrences, words=n_words),
             baseline=BaselineInfo(
                 name=self.baseline.name, size=baseline_size, matched=self.baseline.has_group_baselines
             ),
@@ -126,7 +127,7 @@ def measure_words(rows: WordRows, record: Record, progress: Progress | None = No
         write_words(record, measures, rows.occurrences.clusters, rows.store.layer_numbers)
         record.tables |= work.observed(record.tables)
     sources = {label: work.baselines.baseline_source(label) for label in measures}
-    record.state(rows.info(len(work.baselines.sample.samples[0])), sources)
+    record.state(rows.describe(record.info, len(work.baselines.sample.samples[0])), sources)
 
 
 class _Layers:

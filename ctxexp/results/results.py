@@ -352,21 +352,6 @@ class Results:
         """The sentence, the leading measure's figure and each measure's main curve by layer, for a notebook."""
         return _report("comparison").run_html(self)
 
-    def merge(self, others: Results) -> Results:
-        """These results and others of parts of one run.
-
-        Args:
-            others: They come first, and prevail where both state a fact in `info`.
-
-        Returns:
-            Both.
-        """
-        import pandas as pd
-
-        frame = pd.concat([others.frame, self.frame], ignore_index=True)
-        tables, replicates = {**others.tables, **self.tables}, {**others.replicates, **self.replicates}
-        return Results(frame, tables, replicates, self.info | others.info)
-
     def save(self, folder: str | Path = "results") -> Path:
         """Write results.json, the frame and one CSV a table, atomically: a crash leaves the old file or none.
 

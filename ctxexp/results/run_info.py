@@ -1,14 +1,14 @@
 """Metadata of a run: typed, frozen, and written beside the values; and a metric's, for figures, tables and claims:
 attributes, so that nothing is read out of prose.
 
-Each stage of a run states the part that it knows, and `|` merges the parts.
+It goes through the stages of a run, each of which adds what it alone knows.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 from ctxexp.maths.word_mix import BANDS
 from ctxexp.model import TextStart
@@ -16,7 +16,6 @@ from ctxexp.model import TextStart
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-Part = TypeVar("Part")
 CLUSTERS = {  # that intervals draw anew, in the plural
     "sentence": "sentences",
     "document": "documents",
@@ -239,10 +238,6 @@ class RunInfo:
     plugins: tuple[PluginInfo, ...] = ()
     version: str = ""
 
-    def __or__(self, other: RunInfo) -> RunInfo:
-        """The merge of both; where both state a fact, that of `other`."""
-        return _both(self, other)
-
     def measure(self, name: str) -> MeasureInfo:
         """The metadata of a measure as the run recorded it; blank where it recorded none."""
         return self.measures.get(name, MeasureInfo())
@@ -312,18 +307,3 @@ def _adapter() -> TypeAdapter[RunInfo]:
     from pydantic import TypeAdapter
 
     return TypeAdapter(RunInfo)
-
-
-def _both(one: Part, other: Part) -> Part:
-    """The merge of two parts, the second's facts first; a field at its default states no fact."""
-    blank = type(other)()
-    values: dict[str, object] = {}
-    for name in (each.name for each in fields(other)):  # type: ignore[arg-type]  # parts are dataclasses
-        a, b, nothing = vars(one)[name], vars(other)[name], vars(blank)[name]
-        if isinstance(b, dict):
-            values[name] = {**a, **b}
-        elif is_dataclass(b) and is_dataclass(a):
-            values[name] = _both(a, b)
-        else:
-            values[name] = a if b == nothing else b
-    return type(other)(**values)

@@ -64,7 +64,7 @@ def runs() -> list[tuple[str, Results]]:
             for layer in range(n)
         ]
         tables = {**results.tables, "contextuality": pd.concat(spread).iloc[1:]}  # a word lacks a layer
-        found.append((name, replace(results, tables=tables, info=results.info | run_info(name=name))))
+        found.append((name, replace(results, tables=tables, info=run_info(results.info, name=name))))
     return found
 
 
