@@ -17,7 +17,7 @@ import numpy as np
 from ctxexp.models.transformer.checkpoint import Checkpoint, training_of
 from ctxexp.results import Results
 from ctxexp.results.results import OVER_WORDS, mix_mark
-from ctxexp.results.run_info import CLUSTERS, SIZE_MATCHED
+from ctxexp.results.run_info import CLUSTERS, SIZE_MATCHED, MeasureInfo
 from ctxexp.results.values import Estimates, Key, Values
 from ctxexp.vectors.encoding import MANY
 
@@ -77,6 +77,11 @@ def table_number(value: float) -> str:
     return f"{value:.3f}" if abs(value) < 10 else f"{value:,.1f}"
 
 
+def info_of(runs: Iterable[Results], measure: str) -> MeasureInfo:
+    """The metadata of the measure as the first of the runs that has some states it."""
+    return next((r.info.measures[measure] for r in runs if measure in r.info.measures), MeasureInfo())
+
+
 def full_title(measure: str, task: str, runs: Sequence[Results], *, variant: bool = True) -> str:
     """The measure's name as prose with its task, its variant and, where the texts of all runs lack bands of frequency,
     the mark of that.
@@ -94,10 +99,11 @@ def full_title(measure: str, task: str, runs: Sequence[Results], *, variant: boo
         >>> full_title("self_similarity", "avg", [])
         'Self similarity, mean over tasks'
     """
-    name = next((own_title for results in runs if (own_title := one_line(results.info.measure(measure).title))), "")
-    name = name or one_line(measure.replace("_", " ")).capitalize()
-    own = next((r.info.measures[measure].variant for r in runs if measure in r.info.measures), "") if variant else ""
-    name = ", ".join(filter(None, [name, "mean over tasks" if task == AVERAGE else task, own]))
+    about = info_of(runs, measure)
+    name = one_line(about.title) or one_line(measure.replace("_", " ")).capitalize()
+    name = ", ".join(
+        filter(None, [name, "mean over tasks" if task == AVERAGE else task, about.variant if variant else ""])
+    )
     marks = _marks(measure, runs)
     return f"{name} ({marks.pop()})" if len(marks) == 1 and marks != {""} else name
 
@@ -115,18 +121,20 @@ def mix_labels(measure: str, runs: Sequence[LabelledResults]) -> list[str]:
 
 def direction(runs: Iterable[Results], measure: str) -> str:
     """The meaning of the measure's high values, "higher = more contextual"; empty where no run states it."""
-    return next((f"higher = {one_line(info.higher)}" for r in runs if (info := r.info.measure(measure)).higher), "")
+    higher = one_line(info_of(runs, measure).higher)
+    return f"higher = {higher}" if higher else ""
 
 
 def unit_label(runs: Iterable[Results], measure: str) -> str:
     """The unit of the measure's values in words: `cosine`, `share of variance`; `value` where no run states one."""
-    unit = next((u for r in runs if (u := one_line(r.info.measure(measure).unit))), "value")
+    unit = one_line(info_of(runs, measure).unit) or "value"
     return _UNITS.get(unit, unit)
 
 
 def figure_name(measure: str, runs: Iterable[Results]) -> str:
     """The figure on which a measure has its panel: one for the variants of a metric, one for a measure's tasks."""
-    return next((info.name for r in runs if (info := r.info.measure(measure)).variant), measure)
+    about = info_of(runs, measure)
+    return about.name if about.variant else measure
 
 
 def axis_label(measure: str, statistic: str, results: Iterable[Results] = (), task: str = "") -> str:
@@ -212,13 +220,11 @@ def baseline_phrase(results: Results, measure: str | None = None) -> str:
 
 def group_count_phrase(results: Results, measure: str, task: str = "") -> str:
     """The number of groups that the mean is over, as in "812 words"; a range where layers differ, empty if unknown."""
-    n = results.by_name.get(str(Key(measure, "n", task)), np.empty(0))
-    if not np.isfinite(n).any():
+    counts = results.by_key.get(Key(measure, "n", task))
+    if counts is None or not np.isfinite(n := counts.value).any():
         return ""
     over = results.info.measure(measure).over or "group"
-    over = {"sample": "occurrence", "sense": "word", "text": "use"}.get(
-        over, over
-    )  # what a group of the kind stands for
+    over = {"sample": "occurrence", "sense": "word", "text": "use"}.get(over, over)  # what a group stands for
     low, high = int(np.nanmin(n)), int(np.nanmax(n))
     number = f"{low:,}" if low == high else f"{low:,}–{high:,}"
     return f"{number} {over if high == 1 else _PLURALS.get(over, over + 's')}"
@@ -238,42 +244,26 @@ def shared_facts(
         >>> shared_facts([("gpt2", results)])[0]
         'weights mini'
     """
+    every = [results for _, results in runs]
+    weights = [r.info.model.weights for r in every]
+    fits = [r.info.transform.fit for r in every]
+    poolings = [r.info.pooling.name for r in every if _of_pairs(r, measure)]
+    kinds: list[tuple[str, str, str, Iterable[str]]] = [  # a kind, several of it, what goes without saying, each run's
+        ("weights", "kinds of weights", "", [] if "" in weights else weights),  # a model hasn't that choice
+        ("corpus", "corpora", "", [r.info.corpus.name for r in every]),
+        ("", "bounds of contexts", "all contexts", [r.info.corpus.contexts for r in every]),
+        ("sentence vectors:", "poolings of sentences", "", [name.replace("_", " ") for name in poolings]),
+        ("control:", "controls", "none", [r.info.control for r in every]),
+        ("transform", "transforms", "none", [r.info.transform.name for r in every if transforms]),
+        ("fitted on", "fitted texts", "target", [fit.text if fit else "target" for fit in fits]),
+        ("chance:", "levels of chance", "", [baseline_phrase(r, measure) for r in every if _has_baseline(r, measure)]),
+        ("intervals over:", "units of intervals", "",
+         [interval_source(r) for r in every if intervals and _has_interval(r, measure)]),
+    ]  # fmt: skip
     phrases = []
-    chance = [baseline_phrase(r, measure) for _, r in runs if measure is None or _has_baseline(r, measure)]
-    transform_names = [one_line(r.info.transform.name) for _, r in runs]
-    fits = [one_line(fit.text if (fit := r.info.transform.fit) else "target") for _, r in runs]
-    if set(fits) == {"target"}:
-        fits = []
-    if set(transform_names) == {"none"}:
-        fits = []
-    if set(transform_names) == {"none"} or not transforms:
-        transform_names = []
-    with_intervals = [r for _, r in runs if intervals and (measure is None or _has_interval(r, measure))]
-    interval_sources = [interval_source(r) for r in with_intervals]
-    controls = [one_line(r.info.control) for _, r in runs]
-    if set(controls) == {"none"}:
-        controls = []
-    texts = [r.info.corpus for _, r in runs]
-    contexts = [text.contexts for text in texts]
-    if set(contexts) == {"all contexts"}:
-        contexts = []
-    poolings = [one_line(r.info.pooling.name).replace("_", " ") for _, r in runs if _of_pairs(r, measure)]
-    weights = [one_line(r.info.model.weights) for _, r in runs]
-    if "" in weights:  # beside others there is a model that hasn't that choice
-        weights = []
-    for kind, plural, words in (
-        ("weights", "kinds of weights", weights),
-        ("corpus", "corpora", [one_line(r.info.corpus.name) for _, r in runs]),
-        ("", "bounds of contexts", contexts),
-        ("sentence vectors:", "poolings of sentences", poolings),
-        ("control:", "controls", controls),
-        ("transform", "transforms", transform_names),
-        ("fitted on", "fitted texts", fits),
-        ("chance:", "levels of chance", chance),
-        ("intervals over:", "units of intervals", interval_sources),
-    ):
-        distinct = sorted(set(words) - {""})
-        if distinct:
+    for kind, plural, default, texts in kinds:
+        distinct = sorted({*map(one_line, texts)} - {""})
+        if distinct not in ([], [default]):
             phrases.append(f"{kind} {distinct[0]}".strip() if len(distinct) == 1 else f"{len(distinct)} {plural}")
     mixes = [
         (label, r.info.mix.phrase) for label, r in runs if measure is None or r.info.measure(measure).over in OVER_WORDS
@@ -296,18 +286,15 @@ def encoder_lines(runs: Sequence[LabelledResults]) -> list[str]:
     """
     labels_by_line: dict[tuple[str, str], list[str]] = {}
     for label, results in unique_labels(runs):
-        name = one_line(results.info.model.details.get("architecture") or results.info.model.encoder)
+        model, n = results.info.model, results.n_layers
+        name = one_line(model.details.get("architecture") or model.encoder)
         if len(name) > _LONGEST_NAME or any(len(word) > _LONGEST_WORD for word in name.split()):
             name = ""
-        size = (
-            f"{results.n_layers} layer{'s' * (results.n_layers != 1)} of {results.info.model.dim}"
-            if results.info.model.dim
-            else ""
-        )
+        size = f"{n} layer{'s' * (n != 1)} of {model.dim}" if model.dim else ""
         first = f"first: {first}" if (first := text_start(results)) else ""
         if name or size:
-            line = ", ".join(part for part in (name, size, first) if part)
-            labels_by_line.setdefault((results.info.model.encoder, line), []).append(label)
+            line = ", ".join(filter(None, (name, size, first)))
+            labels_by_line.setdefault((model.encoder, line), []).append(label)
     return [f"{', '.join(labels)}: {line}" for (_, line), labels in labels_by_line.items()]
 
 
@@ -329,9 +316,10 @@ def interval_source(results: Results) -> str:
     return CLUSTERS.get(unit, unit) + these_words
 
 
-def _has_baseline(results: Results, measure: str) -> bool:
-    """Whether the measure has a baseline, or is itself measured on the baseline's sample."""
-    return results.info.measure(measure).over == "sample" or Key(measure, "baseline") in results.by_key
+def _has_baseline(results: Results, measure: str | None) -> bool:
+    """Whether the measure (None: any) has a baseline, or is itself measured on the baseline's sample."""
+    is_of_sample = measure is None or results.info.measure(measure).over == "sample"
+    return is_of_sample or Key(measure or "", "baseline") in results.by_key
 
 
 def _of_pairs(results: Results, measure: str | None) -> bool:
@@ -340,8 +328,9 @@ def _of_pairs(results: Results, measure: str | None) -> bool:
     return any(one.over == "pair" for label, one in measures.items() if measure in (None, label))
 
 
-def _has_interval(results: Results, measure: str) -> bool:
-    return any(np.isfinite(estimates.low).any() for key, estimates in results.by_key.items() if key.measure == measure)
+def _has_interval(results: Results, measure: str | None) -> bool:
+    curves = [estimates for key, estimates in results.by_key.items() if key.measure == measure]
+    return measure is None or any(np.isfinite(estimates.low).any() for estimates in curves)
 
 
 def average_seeds(runs: Sequence[LabelledResults]) -> list[LabelledResults]:

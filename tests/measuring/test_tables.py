@@ -136,7 +136,7 @@ class RowCount(Output):
 
 
 def measured(tables: Sequence[EmbeddingTable], folder: Path, **metrics: Any) -> Results:
-    record = Record(metrics, folder=folder, title="mine")
+    record = Record(metrics, folder=folder, info=run_info(title="mine"))
     measure_tables(tables, record)
     return record.results()
 

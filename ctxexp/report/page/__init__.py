@@ -19,7 +19,7 @@ from ctxexp.progress import show
 from ctxexp.report import charts, reference_curves, wording
 from ctxexp.report.findings import comparison_finding
 from ctxexp.report.page.explorer import explorer_data
-from ctxexp.report.page.side_by_side import AT, ComparisonCell, side_by_side
+from ctxexp.report.page.side_by_side import AT, side_row
 from ctxexp.report.style import PALETTE
 from ctxexp.report.wording import LabelledResults, Training
 from ctxexp.results.run_info import RunInfo
@@ -150,15 +150,11 @@ def page_data(runs: Sequence[LabelledResults], *, published: bool = False) -> di
         "published": any(line["published"] for view in views for line in view["lines"]),
         "steps": {run.label: run.step for of_model in Training.of(runs).values() for run in of_model},
         "side": [
-            {**row._asdict(), "cells": [{at: _side_cell(cell) for at, cell in cells.items()} for cells in row.cells]}
-            for row in side_by_side(runs)
+            side_row(measure, task, labelled_runs)
+            for chart in chart_entries.values()
+            for measure, task in chart["panels"]
         ],
     }
-
-
-def _side_cell(cell: ComparisonCell) -> dict[str, Any]:
-    aside = [cell.mark, *(f"{name} {wording.table_number(value)}" for name, value in cell.beside.items())]
-    return {**cell._asdict(), "aside": ", ".join(filter(None, aside))}
 
 
 def _panel(panel: charts.Panel, runs: Sequence[LabelledResults]) -> dict[str, Any]:
@@ -177,7 +173,7 @@ def _panel(panel: charts.Panel, runs: Sequence[LabelledResults]) -> dict[str, An
 
 def _choice(panel: charts.Panel, runs: Sequence[LabelledResults]) -> str:
     """The panel's label in the switch of its chart: a task, or a variant of the measure."""
-    variant = next((info.variant for _, r in runs if (info := r.info.measure(panel.measure)).variant), "")
+    variant = wording.info_of([results for _, results in runs], panel.measure).variant
     task = "mean over tasks" if panel.task == wording.AVERAGE else panel.task
     return " ".join(filter(None, [task, variant])) or "plain"
 
