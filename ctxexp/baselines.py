@@ -128,6 +128,9 @@ class OnePerSentence(Baseline):
     sentence that gold pairs link to its own. On a corpus with fewer distinct sentences every sentence is used, with a
     warning; `info.baseline.size` is the actual size. `exact` (true or false): a mean cosine is its expected value over
     all pairs of distinct sentences instead of that of the sample.
+
+    size: of the sample for measures without a closed form
+    redraws: further samples, for measures that tell their spread
     """
 
     name = "one_per_sentence"
@@ -152,6 +155,9 @@ class Uniform(Baseline):
 
     `exact` (true or false): a mean cosine is its expected value over all pairs of distinct occurrences instead of that
     of the sample.
+
+    size: of the sample for measures without a closed form
+    redraws: further samples, for measures that tell their spread
     """
 
     name = "uniform"
@@ -208,6 +214,13 @@ class SizeMatched(OnePerSentence):
     of them is interpolated linearly in 1 / n. Groups of more than `largest` rows get the baseline of that size. Large
     groups vary less: the number of draws falls as size^-1.5, to no fewer than 2. Metrics over a sample of the corpus
     (`over = "sample"`, anisotropy) get one word from each of `size` sentences.
+
+    size: of the sample for anisotropy
+    redraws: further samples, for measures that tell their spread
+    draws: random groups a size, at most
+    exact: sizes up to this are drawn as they are, larger ones on a ladder
+    ratio: from rung to rung
+    largest: flat beyond
     """
 
     name = "size_matched"

@@ -203,7 +203,10 @@ class NoFirst(Control):
     is its attention sink where nothing stands before it (Xiao et al. 2023).
 
     Places count every unit of the text that has a vector, punctuation included; what the tokenizer or `model.prefix`
-    puts before the text has none."""
+    puts before the text has none.
+
+    first: places left out
+    """
 
     name = "no_first"
 
@@ -272,6 +275,8 @@ class Shuffled(Control):
     are not due to word order, but may be due to the other words of the sentence. Texts are the words joined by single
     spaces. Senses and tags follow their word. Pairs keep their gold similarity: correlations with it are at chance
     level under `contexts`; under `order` they show how much similarity remains without word order.
+
+    how: contexts: words change places over the whole corpus; order: within their sentence
     """
 
     name = "shuffled"

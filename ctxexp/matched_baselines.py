@@ -229,6 +229,12 @@ class PositionMatched(Twins):
     unrelated occurrences of any place misses that. Places count the words that have a vector, punctuation included,
     from 0: where words are cut into pieces, a model's own positions run ahead of them. Fewer than `least` occurrences
     at a place are pooled with those of the next places.
+
+    size: of the sample for what is measured on random occurrences
+    redraws: further samples, for measures that tell their spread
+    twins: of each group, for measures without a closed form
+    least: occurrences a position; fewer are pooled with the next
+    exact: self-similarity and anisotropy by their expectation
     """
 
     name = "position_matched"
@@ -247,6 +253,13 @@ class FrequencyMatched(Twins):
     two at least and are wide enough for no word to make up more than `share` of its band's occurrences: so the band of
     the most frequent words is wide, and a twin of theirs holds some pairs of one word, at most that share of them.
     Length is the number of measured words, in bands of at least `least` occurrences.
+
+    size: of the sample for what is measured on random occurrences
+    redraws: further samples, for measures that tell their spread
+    twins: of each group, for measures without a closed form
+    least: occurrences a band of sentence lengths
+    share: of a frequency band's occurrences that one word may have
+    exact: self-similarity and anisotropy by their expectation
     """
 
     name = "frequency_matched"

@@ -311,6 +311,8 @@ class UnitNorm(Transform):
 
     For measures that long rows rule: intra-sentence similarity, shares of variance, CKA, distances. One row of a
     massive activation (Sun et al. 2024) makes nearly all of a mean or a variance; at norm 1 it counts as any other.
+
+    centred: about the layer's mean first
     """
 
     def __init__(self, *, centred: bool = False) -> None:
@@ -339,6 +341,9 @@ class AllButTheTop(Transform):
     column is first brought to variance 1. Directions without variance in the fitted rows are not removed.
 
     Raises TransformError for a k that removes all d directions.
+
+    k: directions to remove; null: d / 100 rounded, at least 1; 0 is center
+    standardize: every column at variance 1 first (SN + NATSV)
     """
 
     def __init__(self, k: Annotated[int, Ge(0)] | None = None, *, standardize: bool = False) -> None:
@@ -389,6 +394,9 @@ class Whitening(Transform):
 
     n distinct rows span at most n - 1 directions, and whitening n <= d of them would only put them at equal distances:
     without shrinkage, rows of which no more than d are distinct are refused (TransformError), as is k > d.
+
+    k: strongest directions to keep; null: all
+    kind: pca: components, strongest first; zca: turned back to the columns that were
     """
 
     def __init__(

@@ -16,6 +16,7 @@ from ctxexp.plugins.registry import (
     GROUPS,
     LISTS,
     LOCATION_ARGUMENTS,
+    SHARED,
     Offer,
     config_folder,
     config_folders,
@@ -136,16 +137,17 @@ def describe_option(group: str, name: str) -> str:
 
 
 def option_keys(group: str, name: str) -> Iterator[ConfigKey]:
-    """The option's keys under their full names (`metric.sts.similarity`), from its file or else its signature."""
+    """The option's keys under their full names (`metric.sts.similarity`), of its signature and its file."""
     text, offer = option_text(group, name), _offer(group, name)
     signature = (arguments(offer.factory) if offer and not offer.problem else None) or {}
-    keys = list(keys_of(text)) or [
-        ConfigKey(key, "???" if default is inspect.Parameter.empty else value_text(default), "")
+    shared = SHARED.get(group, {})
+    keys = {
+        key: ConfigKey(key, shared.get(key, "???" if default is inspect.Parameter.empty else value_text(default)), "")
         for key, (_, default) in signature.items()
-    ]
+    } | {key.name: key for key in keys_of(text)}
     package = re.match("# @package (.*)", text)
     place = package[1].replace("_global_", "") if package else f"{group}.{name}" if group in LISTS else group
-    for key in keys:
+    for key in keys.values():
         if key.name != "name" and key.value:
             expected = signature.get(key.name, ("", None))[0]
             more = key.comment or (offer and _sentence(offer, key.name)) or type_text(expected)
@@ -178,8 +180,8 @@ def _offer(group: str, name: str) -> Offer | None:
 
 def _sentence(offer: Offer, key: str) -> str:
     """The docstring's text on an argument: its line `key: text`, or the first sentence that has it in backticks."""
-    if line := re.search(rf"^{key}: (.*)", offer.docstring, flags=re.MULTILINE):
-        return line[1]
+    if line := re.search(rf"^{key}: (.*(?:\n {{4}}.*)*)", offer.docstring, flags=re.MULTILINE):
+        return " ".join(line[1].split())
     sentences = re.split(r"(?<=[.;]) |\n", re.sub(r"\n(?![\n-])", " ", offer.docstring))
     return next((" ".join(sentence.split()) for sentence in sentences if f"`{key}" in sentence), "")
 

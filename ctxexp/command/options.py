@@ -28,17 +28,13 @@ from ctxexp.plugins.registry import (
     GROUPS,
     LISTS,
     LOCATION_ARGUMENTS,
+    SHARED,
     config_folder,
     install_hint,
     option_names,
     registry,
 )
 
-# Arguments that follow the run's own keys, by group.
-SHARED = {
-    "model": {"device": "${device}", "dtype": "${dtype}", "seed": "${seed}"},
-    "dataset": {"tokenizer": "${words.tokenizer}", "lower": "${words.lower}"},
-}
 LOCATION_OPTIONS = {"model": "huggingface", "dataset": "text"}  # what reads a location, by group
 SELF = "_self_"  # in Hydra's lists of defaults, the values of the file itself
 

@@ -48,6 +48,11 @@ def sts(
     `sick_split`, with `split=test`: SICK-R has 4,927 test pairs (SentEval), and all 9,927 are often evaluated on
     (MTEB). Raises UnknownName (tasks), ConfigError (nothing
     left), DataError (files).
+
+    path: the folder of STS2012-test ... STS2016-test, STSbenchmark and SICK; null: download
+    tasks: null: all seven, or a list such as [STS12,STS-B,SICK-R,STS14/images]
+    split: test, train (STS12, STS-B, SICK-R), all
+    sick_split: of SICK-R the same: test (4,927 pairs), all (9,927)
     """
     names = list(TASKS) if tasks is None else list(dict.fromkeys(tasks))
     if not names:
@@ -95,6 +100,9 @@ def sts_2012_2016(
     `path` is the folder that holds STS2012-test ... STS2016-test; without it the files are downloaded to the user's
     cache. `split` is test, train (2012 alone has training pairs) or all; single years are `sts` with `tasks`. 2013
     lacks its SMT sub-set, which its owners don't redistribute. Raises DataError (a missing or malformed file, named).
+
+    path: the folder of STS2012-test ... STS2016-test; null: download
+    split: test, train (the training pairs of 2012), all
     """
     return _corpus("sts_2012_2016", _read_years(path, list(YEARS), split), tokenizer, lower, {"split": split})
 
@@ -118,6 +126,9 @@ def sts_b(
 
     `path` is the folder of sts-train.csv, sts-dev.csv and sts-test.csv (tab-separated, whatever their name says), or
     its parent; without it the files are downloaded to the user's cache.
+
+    path: the folder of the original files; null: download
+    split: one split, or all
     """
     return _corpus("sts_b", _read_benchmark(path, split), tokenizer, lower, {"split": split})
 
@@ -145,6 +156,9 @@ def sick_r(
     """SICK relatedness (SemEval-2014 Task 1 release): pairs scored 1 to 5; `split` is train, trial, test or all.
 
     `path` is the folder of SICK_train.txt, SICK_trial.txt and SICK_test_annotated.txt, or its parent.
+
+    path: the folder of the original files; null: download
+    split: one split, or all
     """
     return _corpus("sick_r", _read_sick(path, split), tokenizer, lower, {"split": split})
 

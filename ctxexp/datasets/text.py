@@ -93,6 +93,16 @@ def text(
     value changes; `none`: not known; None: `row` where rows are cut into sentences, which then aren't independent, else
     `none`. `limit` takes the first sentences only. `stream`: the text is not held in memory, but read whenever it is
     needed (without `limit` only). Raises DataError naming file and line.
+
+    column: of a table: the texts, or lists of words; null: text, else sentence
+    quotes: of CSV and TSV: csv (quotation marks enclose cells), text (they are text); null: csv for CSV, and a TSV
+        that begins a cell with one is refused
+    limit: the first sentences only
+    sentences: what is one: row (a line, or a cell), line (of a cell), marks (cut after . ! ? before white space and
+        a capital or digit)
+    documents: where one ends, for intervals: blank (at an empty line), file (at its end), row, a column (where its
+        value changes), none (unknown); null: row where sentences cuts rows, else none
+    stream: true: read again whenever it is needed, and not held in memory; so it is with words.max_contexts
     """
     if not path:
         raise ConfigError(

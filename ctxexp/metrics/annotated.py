@@ -218,6 +218,8 @@ class STS(SimilarityMetric):
     differ by several points on STS 2012-2016 and are equal where a task has one sub-set. `pearson_all`, `pearson_mean`,
     `pearson_wmean`: Pearson's correlation x 100. NaN where the similarities, or the gold scores, of a sub-set are all
     equal. `similarity`: cosine, dot (product) or euclidean (minus the distance).
+
+    similarity: cosine, dot, euclidean (negative distance)
     """
 
     title = "Semantic textual similarity"
@@ -300,6 +302,9 @@ class SenseSeparation(GroupMean):
     Reif et al. 2019 (Visualizing and Measuring the Geometry of BERT, arXiv 1906.02715) compare the same two means, as a
     ratio; Chronis and Erk 2020 (When is a bishop not like a rook?, doi:10.18653/v1/2020.conll-1.17) cluster a word's
     vectors by usage in each layer.
+
+    sample: so many random words only
+    permutations: of the labels, for the chance level
     """
 
     over = "sense"

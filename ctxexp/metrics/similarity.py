@@ -47,6 +47,9 @@ class SelfSimilarity(GroupMean):
 
     1: the contexts change nothing. The chance level is the mean cosine of unrelated occurrences. Exact over all
     pairs; the released code samples at most 1,000 pairs per word. `sample`: so many random words only.
+
+    sample: so many random words only
+    baselines: what it is held against, such as [run, size_matched]
     """
 
     over = "word"
@@ -107,6 +110,9 @@ class IntraSentenceSimilarity(GroupMean):
     sentence. Size-matched random groups, as a second one of the `baselines`, remove this. `sample`: so many random
     sentences only (the paper: 500). `unit_norm`: scale words to norm 1 before taking the mean, so that a few long
     vectors don't rule it.
+
+    sample: so many random sentences only; the paper took 500
+    unit_norm: words at norm 1 before the mean, so that long vectors don't rule it
     """
 
     over = "sentence"
@@ -190,6 +196,8 @@ class MaxExplainableVariance(GroupMean):
     word's own size. `[run]` is the paper's way, the score on the rows of the run's `baseline=` (1,000), with which
     noise has an adjusted share of .22 at 5 rows; `[run,size_matched]` has the other one beside it. `sample`: so
     many random words only.
+
+    baselines: random groups of the word's own size; run: the rows of the run's baseline, as the paper
     """
 
     over = "word"

@@ -300,6 +300,9 @@ def word_vectors(*, path: str, lower: bool = False) -> WordVectorEncoder:
 
     `path`: GloVe text, word2vec text, fastText .vec, each also .gz.
     `lower`: look words up in lower case.
+
+    path: GloVe, word2vec (text, binary), fastText .vec, each also .gz
+    lower: look words up in lower case, for files that hold nothing else
     """
     check_choices(path=path)
     file = user_path(path)
@@ -353,6 +356,8 @@ def random_words(*, dim: Annotated[int, Ge(1)] = 768, seed: int = 0) -> RandomWo
     """A random vector of norm 1 for each word, wherever it stands (layer 0): a control for any sweep of models.
 
     `dim`: components of a vector. `seed`: another one draws every word anew.
+
+    dim: components of a vector; norms are 1
     """
     return RandomWordsEncoder(dim, seed)
 

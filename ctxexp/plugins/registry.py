@@ -46,6 +46,10 @@ from ctxexp.files.credentials import refuse_clear
 from ctxexp.plugins import COMMAND, CONFIG_KINDS, HOOKS, REPORT, Factory, HookSpecs, Register, shipped
 
 LOCATION_ARGUMENTS = {"model": "checkpoint", "dataset": "path"}  # what takes a location, by group
+SHARED = {  # arguments that follow the run's own keys, by group
+    "model": {"device": "${device}", "dtype": "${dtype}", "seed": "${seed}"},
+    "dataset": {"tokenizer": "${words.tokenizer}", "lower": "${words.lower}"},
+}
 SHIPPED = "ctxexp"  # the plugin of what ships
 GROUP = "ctxexp"  # the entry-point group of plugins
 HOOK_GROUP = "ctxexp.hooks"  # of classes like `HookSpecs`, by which a distribution has hooks of its own

@@ -58,6 +58,10 @@ class MlflowSink(Sink):
 
     `metrics`: compared logs each measure's share of the room, adjusted, raw, baseline and main curve; all logs
     every value.
+
+    uri: null: MLFLOW_TRACKING_URI, else the SQLite store in tracking.folder
+    experiment: null: MLFLOW_EXPERIMENT_NAME or MLFLOW_EXPERIMENT_ID, else ctxexp
+    metrics: compared: each measure's main curve, raw and baseline; all: every value, ends of intervals too
     """
 
     # Through the client alone: no active run, no global state, MLFLOW_RUN_ID plays no part.

@@ -44,11 +44,13 @@ def elmo(
     weights: mini, published (from a cache or AllenNLP's server) or untrained (the mini's shape, weights drawn anew).
     options_file, weight_file: an options.json and its HDF5 weights, as paths or URLs, instead of those of weights.
     state: reset (a sentence's vectors don't depend on its neighbours) or carry (as the original, and Ethayarajh's 2019
-      code: the LSTMs go on from where the sentence before left them).
+        code: the LSTMs go on from where the sentence before left them).
     layers: the numbers of the layers to encode and measure, as in [0,2]; null: all.
     device: auto, cpu, cuda or mps.
     dtype: float32, bfloat16 or float16, for computing; half types are stored as float16.
     seed: of weights=untrained.
+
+    options_file: the original's options.json and HDF5 weights
     """
     check_choices(weights=weights, options_file=options_file, weight_file=weight_file)
     source = None

@@ -38,6 +38,9 @@ class SelfSimilarityBySenses(Metric):
 
     Garí Soler and Apidianaki 2021 (Let's Play Mono-Poly, arXiv 2104.14694) compare the same groups, of WordNet's senses
     and ten sentences each; Ethayarajh 2019 says that variety, not polysemy, drives a word's variation.
+
+    least: labelled occurrences of a word
+    permutations: of words
     """
 
     over = "sense"

@@ -54,6 +54,10 @@ class Clusterwise(Transform):
 
     Raises TransformError for fewer rows than one cluster needs and for
     `components` of at least the number of columns.
+
+    clusters: of k-means; 27 is the authors' for BERT-base; clusters too small for their directions are dissolved
+    components: directions to remove in each; null: d / 64 rounded (12 of 768, as theirs), at least 1
+    seed: of k-means
     """
 
     def __init__(

@@ -27,6 +27,10 @@ class EditDistance(SimilarityMetric):
     The distance counts insertions, deletions and substitutions of `units`: `words` of the lower-cased text (the
     tokenizer `english`, marks are words), or `characters` of the text as it is. The paper doesn't say which: it
     prints -24.61 for gold on STS-B, to which words come close on the dev pairs (-24.49) and characters don't (-20.21).
+
+    units: what an edit changes: words (of the lower-cased text) or characters (of the text as it is)
+    threshold: the largest distance, in these units, of the panel of near pairs
+    similarity: cosine, dot, euclidean (negative distance)
     """
 
     title = "Similarity against edit distance"

@@ -57,6 +57,9 @@ def qnli(
     `path` is GLUE's dev.tsv (or train.tsv; plain or .gz), with the columns index, question, sentence, label, or the
     folder that holds dev.tsv; quotes are text. Without one GLUE's archive is downloaded once and checked. `limit` takes
     the first pairs only. GLUE's test.tsv has no labels. Raises ConfigError, DataError naming file and line.
+
+    path: QNLI's dev.tsv as GLUE distributes it (or .gz), or its folder; null: downloaded once and checked
+    limit: the first pairs only
     """
     file = _file(user_path(path) if path else SOURCE.fetch())
     tokenize = make_tokenizer(tokenizer, lower=lower)
@@ -94,6 +97,8 @@ class QNLI(SimilarityMetric):
 
     The chance, in percent, that a sentence which answers its question (gold 1) is more similar to it than one that
     doesn't (gold 0) is to its own; 50 is chance. NaN where all pairs have the same label.
+
+    similarity: cosine, dot, euclidean (negative distance)
     """
 
     title = "Question against answer"

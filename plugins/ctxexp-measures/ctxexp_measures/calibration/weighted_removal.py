@@ -25,6 +25,9 @@ class WeightedRemoval(Transform):
 
     Raises ConfigError for weights that aren't k, TransformError for a k of at least the
     number of columns.
+
+    k: directions to damp; null: d / 100 rounded, at least 1, or the number of weights
+    weights: the share of each direction that goes, from the strongest: [1.0, 0.8]; null: s_i / s_1
     """
 
     def __init__(self, k: Annotated[int, Ge(0)] | None = None, *, weights: Sequence[float] | None = None) -> None:

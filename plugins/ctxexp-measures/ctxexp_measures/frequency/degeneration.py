@@ -43,6 +43,8 @@ class Degeneration(Metric):
     - lp_margin: the same over |v|_inf <= 1, in [0, sqrt d], which the linear programme maximises.
     - chance: the probability of a negative direction for so many random rows with fair signs (1 up to d rows, 1/2 at
       2 d): near 1, negative_direction says nothing.
+
+    rows: rows that the hull's programmes and the pairs look at, at most
     """
 
     over = "corpus"

@@ -35,6 +35,17 @@ class FrequencyGeometry(Metric):
     numbers take that out. `k`: how many nearest neighbours, among `neighbours` (all words, or those of the same bin).
     `replicates`: resamples of words behind intervals, by `seed`, which the drawn projection has too. `projection`:
     layers and tables to draw (null: the last layer and all tables).
+
+    frequency: corpus: counts in the measured text; vocabulary: the order of the tokenizer's pieces (layers: words
+        of one piece); or a file of words and counts
+    bins: auto: [0, 100, 500, 5000, 10000] (the paper's) where each bin holds 30 words, otherwise four of equal
+        size; a number of bins of equal size; or edges [0, 100, ...]
+    k: numbers of nearest neighbours
+    neighbours: all: among all words; bin: among those of the same bin
+    contexts: rows per word that are averaged (words with fewer are left out); null: all, so that rare words have
+        longer means
+    replicates: bootstrap resamples behind the intervals of the correlations
+    projection: layers and tables to draw, as in [0, 4, input]; null: the last layer and all tables; []: none
     """
 
     over = "word"

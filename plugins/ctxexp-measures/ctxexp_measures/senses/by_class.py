@@ -83,6 +83,8 @@ class SelfSimilarityByClass(Metric):
     weights by bands how many `bands` of frequency they fill. Classes of fewer than five words have no `raw`, and a
     warning names them. The chance level, `baseline`, is the one of self-similarity, for all classes. Contextuality
     isn't given by class: it compares words within bands of frequency, which a class fills too little.
+
+    by: pos needs a data set with parts of speech (semcor)
     """
 
     over = "word"

@@ -44,6 +44,13 @@ class StaticVectors(Metric):
     line, such as the words that several models share; other words are left out. Into each layer's folder go
     `benchmarks.csv` (every benchmark, section and relation with its coverage) and, with `export=[word2vec_text]`, the
     vectors (vectors.txt).
+
+    data: the folder of the benchmarks' files (needed unless benchmarks=[])
+    benchmarks: null: all nine; or a list of simlex999, men, ws353, rw, google, msr, semeval2012, bless, ap
+    oov: skip: leave out items with a missing word; mean: the mean vector stands in
+    lower: look words up in lower case
+    clustering: kmeans, best (of five, as word-embeddings-benchmarks chooses)
+    shared_vocabulary: a file with a word a line: no other words count
     """
 
     over = "word"

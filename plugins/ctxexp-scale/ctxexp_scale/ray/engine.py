@@ -26,6 +26,15 @@ class RayEngine(Engine):
     Results of items are written in the cache folder, which all nodes must see under the same path. An item at which
     workers die is given up after three deaths.
 
+    address: of a cluster (auto, ray://host:10001); null: one on this machine, for the run
+    workers: actors, each with a model of its own; work begins with the first there is room for
+    cpus: of each
+    gpus: of each; null: one where the cluster has any
+    accelerator_type: of the GPUs, as Ray names it (A100); null: any
+    max_restarts: how often a worker that died is begun anew; -1: always. An item is tried three times at most
+    runtime_env: of the workers, as Ray describes it: {pip: [...], env_vars: {...}, working_dir: ...}
+    shard_tokens: encoded as one item: what is lost when a worker dies
+
     Args:
         address: Address of a cluster (`auto`, `ray://host:10001`); None: a cluster on this machine, for the run.
         workers: Largest number of actors; work starts with the first one that the cluster has room for.

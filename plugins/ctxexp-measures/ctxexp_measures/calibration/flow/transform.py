@@ -33,6 +33,13 @@ class Flow(Transform):
     After `fit`, `network` is the flow and `loss_curve` a float a step: mean negative log-likelihood of the step's rows
     in nats a dimension. Raises TransformError for rows that are too few (it
     needs two batches, and as many numbers as the flow has weights) or not finite, and if the loss stops being finite.
+
+    levels: of which each but the last sends half of its columns to the base; the released default is 3
+    depth: steps a level: actnorm, fixed random permutation, additive coupling
+    width: of the couplings' hidden layers
+    rate: Adam's learning rate
+    batch: rows a step
+    max_rows: fit on so many rows drawn at random; null: all
     """
 
     def __init__(

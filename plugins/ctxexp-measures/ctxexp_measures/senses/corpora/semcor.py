@@ -29,6 +29,10 @@ def semcor(*, path: str | None = None, part: Part = "semcor", documents: Annotat
     Words are those of the files, a multi-word expression one; a tagged word has the tags `lemma` and `pos` and its
     sense. `documents`: so many evenly spaced ones; null: all. `path`: the folder that holds `semcor` and `masc`; null:
     downloaded once.
+
+    path: the folder that holds semcor and masc; null: downloaded once
+    part: semcor, masc
+    documents: so many evenly spaced ones; null: all
     """
     folder = SOURCE.folder(path) / part
     files = sorted(folder.rglob("*.xml"), key=lambda p: p.relative_to(folder).as_posix())

@@ -28,6 +28,9 @@ def tagged(*, path: str, word: Column | None = None, label: Column | None = None
     .conllu is and a line of ten columns whose first is neither, has comments in each line that begins with #, and no
     words in ranges (`1-2`) and empty nodes (`1.1`). A label `_`, or none, is no label. A document begins at `# newdoc`
     or `-DOCSTART-`. The text of a sentence is its words, a blank between. Raises DataError naming file and line.
+
+    word: the column of words; null: 1, of .conllu 2
+    label: that of labels; null: 2, of .conllu 4 (UPOS)
     """
     file = user_path(path)
     named_conllu = ".conllu" in [suffix.lower() for suffix in file.suffixes[-2:]]

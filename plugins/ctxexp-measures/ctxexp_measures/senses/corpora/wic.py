@@ -23,6 +23,8 @@ def wic(*, path: str | None = None) -> Usages:
 
     Sentences are those of the files, tokens parted at single blanks. `path`: the folder that holds train, dev and test;
     null: downloaded once. Licence: CC BY-NC 4.0.
+
+    path: the folder that holds train, dev and test; null: downloaded once
     """
     folder = SOURCE.folder(path)
     read = TaggedText()

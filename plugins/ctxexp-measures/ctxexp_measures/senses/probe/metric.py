@@ -85,6 +85,11 @@ class Probe(TextMetric):
     vector, which is what knowing the word gives (neither is of senses), and `majority`, that of the commonest label in
     the other folds. Intervals draw documents or sentences anew, those of `held_out_words` words, and control tasks;
     folds and classifiers are held.
+
+    labels: a kind of tags that the data set has (pos; label of dataset=tagged), sense, or a TSV of word and label
+    classifier: or ridge, which is quicker
+    most: labelled words, a random sample of more; null: all
+    controls: control tasks drawn, whose mean is the baseline and whose spread is in the interval
     """
 
     over = "corpus"
