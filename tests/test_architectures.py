@@ -16,8 +16,13 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "architectures.md"
 READ = {  # kind: network, whether it reads to the left only, its window
     "bert": ("BertModel", False, 40),
     "mamba": ("MambaModel", True, 0),
+    "rwkv": ("RwkvModel", True, 40),
+    "mpt": ("MptModel", True, 40),
+    "xlm": ("XLMModel", False, 40),
     "t5": ("T5EncoderModel", False, 0),
-    "mixtral": ("MixtralModel", True, 40),
+    "dpr": ("DPRContextEncoder", False, 40),
+    "mixtral": ("MixtralModel", True, 40),  # experts move the last bits of all pieces
+    "qwen3_moe": ("Qwen3MoeModel", True, 40),
     "big_bird": ("BigBirdModel", False, 40),
     "opt": ("OPTModel", True, 40),
     "ibert": ("IBertModel", False, 38),
@@ -29,6 +34,9 @@ REFUSED = {
     "funnel": ("FunnelModel", "expected one shape"),
     "clip": ("CLIPModel", "a model of image and text"),
     "vit": ("ViTModel", "is a vision model"),
+    "wav2vec2": ("Wav2Vec2Model", "is an audio model (Wav2Vec2Model reads input_values)"),
+    "canine": ("CanineModel", "has no table of pieces"),
+    "mobilebert": ("MobileBertModel", "layer 0 is no word by itself; leave it out: model.layers=[1, 2]"),
 }
 
 

@@ -106,7 +106,9 @@ def _text(raw: bytes, path: Path, number: int, after: int = 0) -> str:
     first = number == 1 and not after
     is_marked, has_zeros = first and raw.startswith(UTF16_MARKS), b"\0" in raw
     if is_marked or (has_zeros and not (any(raw[:40:2]) and any(raw[1:40:2]))):
-        kind = "UTF-16" if is_marked else "UTF-16BE" if any(raw[1:40:2]) else "UTF-16LE"
+        kind = "UTF-16"
+        if not is_marked:
+            kind = "UTF-16BE" if any(raw[1:40:2]) else "UTF-16LE"
         raise DataError(
             f"{where}: this looks like UTF-16, or like no text at all; expected UTF-8: convert it with "
             f"iconv -f {kind} -t UTF-8 {path.name} > new_file"

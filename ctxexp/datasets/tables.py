@@ -135,7 +135,9 @@ def _errors(source: object) -> Iterator[None]:
 
 
 def _names(column: Column) -> Sequence[str]:
-    return TEXT if column is None else [column] if isinstance(column, str) else column
+    if column is None:
+        return TEXT
+    return [column] if isinstance(column, str) else column
 
 
 def _of_rows(name: object, rows: Callable[[], Iterator[tuple[str, Any]]], wanted: set[str] | None) -> Table:

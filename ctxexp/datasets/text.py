@@ -297,7 +297,8 @@ def files_of(path: Path) -> tuple[list[Path], list[str]]:
         f"plain or {', '.join(COMPRESSED)}"
     )
     if path.is_file():
-        if (suffix := suffix_of(path)) and not is_text_file(path):
+        suffix = suffix_of(path)
+        if suffix and not is_text_file(path):
             hint = OTHER_KINDS.get(suffix, "name a text of a sentence a line .txt, or a link to it").format(path)
             raise DataError(f"{path}: a file named *{suffix} isn't read as text: {hint}. {expected}")
         return [path], []
@@ -306,7 +307,8 @@ def files_of(path: Path) -> tuple[list[Path], list[str]]:
     files = [file for file in data_files(path) if is_text_file(file) and suffix_of(file) != ".json"]
     if not files:
         raise DataError(f"no text file in {path}. {expected}")
-    if len(kinds := sorted({".txt" if suffix_of(file) in LINES else suffix_of(file) for file in files})) > 1:
+    kinds = sorted({".txt" if suffix_of(file) in LINES else suffix_of(file) for file in files})
+    if len(kinds) > 1:
         raise DataError(f"files of several kinds ({', '.join(kinds)}) in {path}: give one file. {expected}")
     others = {file for file in path.rglob("*") if file.is_file()} - {*files}
     return files, sorted(file.relative_to(path).as_posix() for file in others if file.name not in MANIFESTS)
@@ -316,17 +318,20 @@ def data_files(folder: Path) -> Iterator[Path]:
     """The files of a folder and those below it, in the order of their names; of a data set that `datasets` saved those
     that its manifest names. Hidden and cache files are none. Raises DataError for several splits, and for shards of
     which some are missing."""
-    if len(splits := read_json(folder / "dataset_dict.json").get("splits", [])) > 1:
+    splits = read_json(folder / "dataset_dict.json").get("splits", [])
+    if len(splits) > 1:
         raise DataError(f"{folder}: a data set of the splits {', '.join(splits)}: give one, as in {folder / splits[0]}")
-    if (named := read_json(folder / "state.json").get("_data_files")) is not None:
-        files = [folder / entry["filename"] for entry in named]
-        if missing := next((file for file in files if not file.is_file()), None):
-            raise DataError(f"{folder}: no file {missing.name}, which its state.json names")
-        yield from files
+    named = read_json(folder / "state.json").get("_data_files")
+    if named is not None:
+        for file in (folder / entry["filename"] for entry in named):
+            if not file.is_file():
+                raise DataError(f"{folder}: no file {file.name}, which its state.json names")
+            yield file
         return
     files = sorted(path for path in folder.iterdir() if not _HIDDEN.match(path.name))
-    shards = [match for path in files if (match := _SHARD.match(path.name))]
-    if len(sets := sorted({f"{match[1]}-*-of-{match[2]}" for match in shards})) > 1:
+    shards = [*filter(None, (_SHARD.match(path.name) for path in files))]
+    sets = sorted({f"{shard[1]}-*-of-{shard[2]}" for shard in shards})
+    if len(sets) > 1:
         raise DataError(f"{folder}: files of several sets ({', '.join(sets)}): give one of them")
     if shards and len(shards) != int(shards[0][2]):
         raise DataError(f"{folder}: it holds {len(shards)} files of the set {sets[0]}; expected all of them")
@@ -359,7 +364,8 @@ def fit_files(path: str) -> list[Path]:
     """The file, or of a folder those of its first kind that is there. Raises DataError if there is none."""
     place = user_path(path)
     if place.is_file():
-        if (suffix := suffix_of(place)) not in ("", *SUFFIXES, *LINES):
+        suffix = suffix_of(place)
+        if suffix not in ("", *SUFFIXES, *LINES):
             raise DataError(f"{place}: a file named *{suffix} isn't read; expected {', '.join(SUFFIXES)} (fit_on=nli:)")
         return [place]
     if not place.is_dir():

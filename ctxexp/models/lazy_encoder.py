@@ -63,11 +63,13 @@ def lazy_encoder(parts: object, load: Callable[[], Encoder], *, device: str) -> 
     key = digest(repr([parts, device, CODE, platform.node()]).encode())
     path = cache_folder() / "encoders" / f"{key}.json"
     with suppress(OSError, ValueError, KeyError, TypeError):  # none is there, or a damaged one, or another's
-        if path.is_file() and (stored := unseal_json(path.read_text("utf-8")))["key"] == key:
+        stored = unseal_json(path.read_text("utf-8"))
+        if stored["key"] == key:
             described = {name: stored[name] for name in DESCRIPTION_KEYS}
-            described["layers"] = None if stored["layers"] is None else tuple(stored["layers"])
-            if start := stored["start"]:
-                described["start"] = TextStart(tuple(start["tokens"]), start["source"])
+            if described["layers"] is not None:
+                described["layers"] = tuple(described["layers"])
+            if described["start"]:
+                described["start"] = TextStart(tuple(described["start"]["tokens"]), described["start"]["source"])
             for warning in stored["details"].get("warnings", "").splitlines():
                 log.warning("%s", warning)  # a second run is told what the first was
             return LazyEncoder(described, load)

@@ -206,7 +206,11 @@ def check_device(device: str) -> None:
     """Raise ConfigError for a device that this machine can't have, without loading torch; what it says of the others,
     `resolve_device` finds out."""
     kind = device.partition(":")[0]
-    why = _no_cuda() if kind == "cuda" else "" if kind != "mps" or sys.platform == "darwin" else "it is no Mac"
+    why = ""
+    if kind == "cuda":
+        why = _no_cuda()
+    elif kind == "mps" and sys.platform != "darwin":
+        why = "it is no Mac"
     if why:
         raise ConfigError(f"device={device}: this machine has none ({why}); use device=auto or device=cpu")
 

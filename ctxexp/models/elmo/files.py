@@ -234,9 +234,10 @@ def _read(file: h5py.File, path: Path, shapes: Mapping[str, tuple[int, ...]]) ->
     datasets: dict[str, h5py.Dataset] = {}
     file.visititems(lambda name, item: datasets.update({name: item}) if isinstance(item, h5py.Dataset) else None)
     for name in sorted(shapes.keys() | {name for name in datasets if name.startswith(("CNN", "RNN"))}):
-        got = f"has shape {d.shape} ({d.dtype})" if (d := datasets.get(name)) is not None else "isn't there"
-        if d is None or d.shape != shapes.get(name) or d.dtype.kind != "f":
-            asked = f"{shapes[name]} of floats" if name in shapes else "none"
+        dataset, expected = datasets.get(name), shapes.get(name)
+        if dataset is None or dataset.shape != expected or dataset.dtype.kind != "f":
+            got = "isn't there" if dataset is None else f"has shape {dataset.shape} ({dataset.dtype})"
+            asked = "none" if expected is None else f"{expected} of floats"
             raise ModelError(f"{path}: dataset {name!r} {got}, its options ask for {asked}; do the two files match?")
     arrays: dict[str, np.ndarray] = {}
     for name in shapes:
@@ -253,7 +254,8 @@ def write_options(path: Path, options: ElmoOptions) -> None:
         place = content
         for key in above:
             place = place.setdefault(key, {})
-        place[last] = None if (value := getattr(options, name)) == float("inf") else value
+        value = getattr(options, name)
+        place[last] = None if value == float("inf") else value
     path.write_text(json.dumps(content, indent=2) + "\n", "utf-8")
 
 

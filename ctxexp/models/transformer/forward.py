@@ -85,9 +85,9 @@ def catch_tensors(sources: Iterable[Source]) -> Iterator[list[Call]]:
 def attributes(model: nn.Module) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """The attributes of each of the model's modules and configs, and what lies in those that are dicts (hooks, buffers,
     submodules): each dict itself, with a copy of it."""
-    modules = list(model.modules())
-    configs = {id(one): one for module in modules if hasattr(one := vars(module).get("config"), "__dict__")}
-    owners = [vars(one) for one in (*modules, *configs.values())]
+    owners = [vars(module) for module in model.modules()]
+    configs = {id(own.get("config")): own.get("config") for own in owners}
+    owners += [vars(config) for config in configs.values() if hasattr(config, "__dict__")]
     return [(own, dict(own)) for one in owners for own in (one, *(x for x in one.values() if isinstance(x, dict)))]
 
 
@@ -209,7 +209,8 @@ def _layers(
         return [*states[:-1], last], {}, False
     blocks, xs, is_same = best
     sources = {i: (block, True) for i, block in enumerate(blocks)}
-    if is_projected := last.shape[-1] < xs[0].shape[-1]:
+    is_projected = last.shape[-1] < xs[0].shape[-1]
+    if is_projected:
         ends = [(m, x) for m, is_input, x in calls if not is_input and (m in norms or m is blocks[-1])]
         module, last = [(m, x) for m, x in ends if x.shape == xs[0].shape][-1]
         sources[len(blocks)] = (module, False)
@@ -238,7 +239,8 @@ def _is_causal(alone: torch.Tensor, last: torch.Tensor, *, by_batch: bool) -> bo
     context = max(behind[1:])
     if context <= 1e-6 * behind[0]:
         raise ModelError("no piece's vector depends on the pieces before it: its attention isn't computed here")
-    if max(_distances(alone, last[0])) > (1 if by_batch else 1e-2 if is_exact else 0.25) * context:
+    tolerance = 1e-2 if is_exact else 0.25
+    if max(_distances(alone, last[0])) > (1 if by_batch else tolerance) * context:
         raise ModelError("a sentence's vectors depend on the sentences beside it, or on chance; expected equal ones")
     return max(_distances(last[0], last[2])[:-1]) <= (1e-3 if is_exact else 0.06) * context
 
@@ -301,13 +303,17 @@ def window_size(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> i
     limits: list[object] = [tokenizer.model_max_length]  # without a limit some 1e30, a float
     settings = model.config.get_text_config().to_dict()
     limits += [n for key, n in settings.items() if LIMITS.fullmatch(key) and type(n) is int and n > 0]
-    padded = settings.get("attention_window") or 1  # LED pads texts to a multiple of it, which take positions too
+    padded = settings.get("attention_window") or 1
+    multiple = max(padded) if isinstance(padded, list) else padded  # LED pads texts to it, which take positions too
     for name, module in model.named_modules():
         rows = getattr(module, "weight", None)
         if re.search(r"(^|[._])positions?(_embeddings?)?$", name) and isinstance(rows, torch.Tensor) and rows.ndim == 2:
             # RoBERTa and its kin count positions from padding_idx + 1, OPT from an offset
             padding = getattr(module, "padding_idx", None)
-            n = len(rows) - (getattr(module, "offset", 0) if padding is None else padding + 1)
-            limits.append(n if padding is not None else n - n % max(padded if isinstance(padded, list) else [padded]))
+            if padding is not None:
+                limits.append(len(rows) - padding - 1)
+            else:
+                n = len(rows) - getattr(module, "offset", 0)
+                limits.append(n - n % multiple)
     limit = min((n for n in limits if isinstance(n, int | float) and n > 0), default=math.inf)
     return int(limit) if limit < 10**9 else None

@@ -286,8 +286,8 @@ def _files(checkpoint: Checkpoint) -> Iterator[tuple[dict[str, object], WeightSi
 
 def text_encoder(model: PreTrainedModel) -> PreTrainedModel:
     """The model without its heads; of an encoder-decoder, the encoder."""
-    while (base := model.base_model) is not model:
-        model = base
+    while model.base_model is not model:
+        model = model.base_model
     return model.get_encoder() if model.config.is_encoder_decoder else model
 
 
@@ -316,7 +316,7 @@ def network_class(config: PretrainedConfig, source: str, *, trust_remote_code: b
 
 
 # before the names of all weights, by who wrapped the model: torch.compile, DDP, FSDP, DeepSpeed, sentence-transformers
-WRAPPERS = re.compile(r"((_orig_mod|module|_fsdp_wrapped_module|_forward_module|0\.auto_model|auto_model)\.)+")
+WRAPPERS = re.compile(r"^((_orig_mod|module|_fsdp_wrapped_module|_forward_module|0\.auto_model|auto_model)\.)+")
 
 
 def _load_weights(
@@ -331,7 +331,7 @@ def _load_weights(
     # no argument may choose other files than those that were hashed
     how = {"use_safetensors": True, "output_loading_info": True, "ignore_mismatched_sizes": True, "subfolder": ""}
     how |= {"variant": None, "state_dict": None}
-    prefixes = {match[0] if (match := WRAPPERS.match(name)) else "" for name in sizes}
+    prefixes = {name.removesuffix(WRAPPERS.sub("", name)) for name in sizes}
     prefix = prefixes.pop() if len(prefixes) == 1 else ""
     if prefix:
         how["key_mapping"] = {f"^{re.escape(prefix)}": ""}

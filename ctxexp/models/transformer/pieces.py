@@ -259,7 +259,9 @@ def prefix_of(choice: str, tokenizer: PreTrainedTokenizerBase, source: str) -> P
     ids = (*added, *own) if choice == "bos" else (*own, *added)
     begin = 0 if choice == "bos" else len(own)
     tokens = tuple(str(backend.id_to_token(i)) for i in ids)
-    whose: Literal["tokenizer", "prefix", "both"] = "tokenizer" if not added else "both" if own else "prefix"
+    whose: Literal["tokenizer", "prefix", "both"] = "tokenizer"
+    if added:
+        whose = "both" if own else "prefix"
     return Prefix(own, ids, begin, begin + len(added), TextStart(tokens, whose))
 
 
@@ -371,7 +373,8 @@ def _others(folder: Path, own: Tokenizer, built: Tokenizer) -> list[str]:
         if settings.get(key) is (not fact)
     ]
     vocabularies = {name: read_json(folder / name) for name in ("added_tokens.json", "vocab.json")}
-    if (file := folder / "vocab.txt").is_file():
+    file = folder / "vocab.txt"
+    if file.is_file():
         lines = file.read_text(encoding="utf-8").rstrip("\n").split("\n")
         vocabularies[file.name] = {piece: i for i, piece in enumerate(lines)}
     named += [n for n, pieces in vocabularies.items() if any(own.token_to_id(p) != i for p, i in pieces.items())]

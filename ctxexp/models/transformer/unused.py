@@ -272,7 +272,8 @@ def _unread(settings: Mapping[str, Any], config: PretrainedConfig, where: str = 
             asks = bool(value) or (value is False and "causal" in key)
             if not asks or value == ledger()["usual"].get(key, MISSING) or _repeats(key, value, config):
                 continue
-            if (is_loss := is_listed(key, "telling")) or not is_listed(key, "config"):
+            is_loss = is_listed(key, "telling")
+            if is_loss or not is_listed(key, "config"):
                 yield f"{where}{key}", value, is_loss
 
 
