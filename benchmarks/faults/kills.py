@@ -60,7 +60,7 @@ def make(folder: Path) -> tuple[Path, float, dict[str, Results]]:
     template = folder / "place"
     texts(template)
     (template / "mlruns").mkdir()
-    registry().find("sink", "mlflow").factory().prepare_jobs(template / "mlruns")
+    registry().find("sink", "mlflow").factory().connect(template / "mlruns")
     quiet = folder / "quiet"
     shutil.copytree(template, quiet)
     run(quiet).join()  # starts what the others are forked from, and fills the cache

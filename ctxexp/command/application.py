@@ -27,12 +27,13 @@ from ctxexp.errors import ConfigError, CtxexpError, DiskError, line, suggestions
 from ctxexp.files import check_writable, disk_error_message, is_disk_full, user_path
 from ctxexp.files.job_folder import new_id, read_state, try_state
 from ctxexp.files.process import process_tags, watch_parent_in_workers
-from ctxexp.jobs import Sinks, error_message
+from ctxexp.jobs import error_message
+from ctxexp.jobs.sending import check_sinks
 from ctxexp.jobs.sweep import last_failure, open_sweep, run_application
 from ctxexp.plugins.registry import GROUPS, add_config_folder, config_folder, registry
 from ctxexp.progress import show
 from ctxexp.report.page import OPEN_FLAG, open_when_made
-from ctxexp.sinks import Sweep
+from ctxexp.sinks import Sink, Sweep
 
 if TYPE_CHECKING:
     from hydra.core.utils import JobReturn
@@ -113,11 +114,11 @@ def run_experiment(argv: list[str]) -> int:
 
 
 class SweepCallback(Callback):  # type: ignore[misc, unused-ignore]
-    """Prepares the sinks once, before any job, tells every job its sweep, under any launcher, and notes how each job
+    """Checks the sinks once, before any job, tells every job its sweep, under any launcher, and notes how each job
     begins and ends.
 
-    The jobs get the sweep's id, the absolute folder and what the sinks prepared as overrides, the one way that needs
-    neither a shared environment nor a shared disk.
+    The jobs get the sweep's id and the absolute folder as overrides, the one way that needs neither a shared
+    environment nor a shared disk.
     """
 
     def on_multirun_start(self, config: DictConfig, **kwargs: object) -> None:
@@ -128,14 +129,12 @@ class SweepCallback(Callback):  # type: ignore[misc, unused-ignore]
         try:
             nodes = OmegaConf.to_container(config.sink, resolve=True)
             parts = components_of("sink", nodes, registry())
-            sinks = Sinks({label: part.make() for label, part in parts.items()})
-            prepared = sinks.prepare_all(folder)
+            sinks: dict[str, Sink] = {label: part.make() for label, part in parts.items()}
+            check_sinks(sinks, folder)
         except CtxexpError as error:  # Hydra turns other exceptions of a callback into warnings and goes on
             raise SystemExit(f"error: {error}") from error
         sweep = tracking.get("sweep") or new_id()
         extra = [f"tracking.sweep={quote(sweep)}", f"tracking.folder={quote(str(folder))}"]
-        for label, arguments in prepared.items():
-            extra += [f"sink.{label}.{key}={quote(str(value))}" for key, value in arguments.items()]
         with read_write(config), open_dict(config):
             config.hydra.overrides.hydra.extend(extra)
         begun = Sweep(sweep, folder, time.time(), tuple(typed_overrides(config)))

@@ -26,7 +26,6 @@ from ctxexp.datasets.text import fit_files, sentences_of
 from ctxexp.engines import Engine
 from ctxexp.errors import ConfigError, CtxexpError, DataError, ModelError, line, near, short
 from ctxexp.files import user_path
-from ctxexp.jobs import Sinks
 from ctxexp.measuring.one_pass import OnePass, check_parts
 from ctxexp.measuring.study import Study
 from ctxexp.metrics import RUN, Metric
@@ -38,6 +37,7 @@ from ctxexp.progress import Progress
 from ctxexp.report.page.word_map import TABLE, WordMap
 from ctxexp.results import Results
 from ctxexp.results.objective import Objective
+from ctxexp.sinks import Sink
 from ctxexp.transforms import Calibration
 from ctxexp.vectors.cache import disk_limit
 from ctxexp.vectors.stores import POOLINGS, SentencePooling, Vectors, WordFilter, own_pooling, sentence_view
@@ -65,7 +65,7 @@ class Experiment:
         self.config, self.progress = config, Progress.of(progress)
         self.control: Control = config.control.make()
         self.engine: Engine = config.engine.make()
-        self.sinks = Sinks({label: part.make() for label, part in config.sink.items()})
+        self.sinks: dict[str, Sink] = {label: part.make() for label, part in config.sink.items()}
         self.metrics: dict[str, Callable[[], Metric]] = {label: part.make for label, part in config.metric.items()}
         self.objective = Objective.read(config.objective) if config.objective else None
         if self.objective:

@@ -18,11 +18,12 @@ from omegaconf import DictConfig, OmegaConf
 from ctxexp.command.config import Config, as_written, parse_config, plain_values, refuse_written
 from ctxexp.command.experiment import Experiment
 from ctxexp.command.identity import plugins_used
-from ctxexp.errors import CtxexpError
+from ctxexp.errors import CtxexpError, TrackingError
 from ctxexp.files import user_path
 from ctxexp.files.code_version import skip_damaged
-from ctxexp.files.job_folder import job_folder, new_id
-from ctxexp.jobs import RESULT_NEUTRAL_KEYS, job, new_run, reuse, run_name
+from ctxexp.files.job_folder import job_folder, mark_killed_jobs, new_id
+from ctxexp.jobs import RESULT_NEUTRAL_KEYS, job, new_run, reuse, run_name, save
+from ctxexp.jobs.sending import Sinks, destinations, is_due, link_of, send_runs
 from ctxexp.jobs.sweep import note_failure, show_answer
 from ctxexp.measuring.study import Study
 from ctxexp.plugins import CONFIG_KINDS
@@ -33,6 +34,7 @@ from ctxexp.report.page import REPORT, show_page, write_report
 from ctxexp.report.terminal import answer, write_tables
 from ctxexp.report.wording import text_start
 from ctxexp.results import Results
+from ctxexp.sinks import Run
 
 REFERENCES = {"weights": "${weights.name}", "dtype": "${dtype}", "device": "${device}"}  # how a part follows the run's
 HARMLESS = ("float32", "auto", "cpu")  # values that also hold for what takes none
@@ -69,14 +71,15 @@ def run_job(cfg: DictConfig, experiment: Experiment, folder: Path, overrides: Se
 
 
 def _run(cfg: DictConfig, experiment: Experiment, folder: Path, overrides: list[str]) -> float | None:
-    """Run the job; returns its objective."""
+    """Run the job, and send it once it lies on disk; returns its objective."""
     config = experiment.config
     for choice in idle_choices(cfg, overrides):
         logging.getLogger("ctxexp").warning(choice)
     tracking_folder = user_path(config.tracking.folder).resolve()
     is_alone = not config.tracking.sweep
     if is_alone:
-        experiment.sinks.prepare_all(tracking_folder)
+        mark_killed_jobs(tracking_folder)
+    meant = destinations(experiment.sinks, tracking_folder)
     study, document = _load(experiment, is_checked=is_alone), as_written(cfg)
     run = new_run(
         folder,
@@ -87,32 +90,65 @@ def _run(cfg: DictConfig, experiment: Experiment, folder: Path, overrides: list[
         config=yaml.safe_dump(document, sort_keys=False, allow_unicode=True),
         sweep=config.tracking.sweep,
     )
-    if config.resume and run.key and (earlier := reuse(run, experiment.sinks, overrides=overrides)):
-        show(f"{run.name}: finished before, results in {earlier}")
-        if is_alone:
-            show_page(earlier)
-        return experiment.objective.of(Results.load(earlier)) if experiment.objective else None
-    with job(run, experiment.sinks, overrides=overrides) as running:
-        if not isinstance(study, Study):
-            raise study
-        results = experiment.run(folder)
-        named = replace(results.info, protocol=_protocol(run.params), objective=config.objective or "")
-        results = replace(results, info=named)
-        running.save(results)
-        run_figures(results, folder / "figures", published=config.figures.published)
-        if is_alone:
-            write_tables([(run.name, results)], folder, registry())
-            write_report([(run.name, results)], folder / REPORT, published=config.figures.published)
-            results.save(folder / "results.csv")
-        running.log(results)
-        value = experiment.objective.of(results) if experiment.objective else None
+    try:
+        if config.resume and run.key and (earlier := reuse(run, overrides=overrides)):
+            show(f"{run.name}: finished before, results in {earlier}")
+            if is_alone:
+                show_page(earlier)
+            return experiment.objective.of(Results.load(earlier)) if experiment.objective else None
+        with job(run, overrides=overrides, meant=meant):
+            if not isinstance(study, Study):
+                raise study
+            results = _measure(experiment, run)
+            value = experiment.objective.of(results) if experiment.objective else None
+        _show(results, experiment, folder, value)
+        return value
+    except Exception as error:  # said before it is sent, which may take long
+        note_failure(error)
+        return None
+    finally:
+        _send(run, experiment.sinks)
+
+
+def _measure(experiment: Experiment, run: Run) -> Results:
+    """The results of the experiment, on disk with their figures and, of a lone run, its tables and page."""
+    config, folder = experiment.config, run.folder
+    results = experiment.run(folder)
+    named = replace(results.info, protocol=_protocol(run.params), objective=config.objective or "")
+    results = replace(results, info=named)
+    save(results, folder)
+    run_figures(results, folder / "figures", published=config.figures.published)
+    if not run.sweep:
+        write_tables([(run.name, results)], folder, registry())
+        write_report([(run.name, results)], folder / REPORT, published=config.figures.published)
+        results.save(folder / "results.csv")
+    return results
+
+
+def _show(results: Results, experiment: Experiment, folder: Path, value: float | None) -> None:
+    """Print what a job found, and the value of its objective."""
+    config = experiment.config
+    is_alone = not config.tracking.sweep
     if config.verbose:
         show(run_notes(results, with_answer=not is_alone))
     if value is not None:
         show(f"objective {config.objective}: {value:.6g}")
     if is_alone:
-        show_answer(folder, [(results.info.title, results)], running.link and f"run:    {running.link}")
-    return value
+        show_answer(folder, [(results.info.title, results)])
+
+
+def _send(run: Run, sinks: Sinks) -> None:
+    """Send a run that has ended, unless its sweep's end does; what fails there is told, and costs a lone run's exit
+    status."""
+    if not is_due(run):
+        return
+    problems = send_runs([run.folder], sinks, run.tracking_folder, sweep=run.sweep)
+    if run.sweep:
+        return  # its end tries again
+    for problem in problems:
+        note_failure(TrackingError(problem))
+    if link := link_of(run.folder):
+        show(f"run:    {link}")
 
 
 def _load(experiment: Experiment, *, is_checked: bool) -> Study | CtxexpError:

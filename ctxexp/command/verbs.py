@@ -115,7 +115,7 @@ def upload(folder: Path, *folders: Path, uri: str | None = None, experiment: str
     experiment: MLflow's experiment; null: the run's own
     example: ctxexp upload mlruns/results/20261126-171123-9aae98
     """
-    from ctxexp.sinks.mlflow import upload as send
+    from ctxexp.jobs.uploading import upload as send
 
     every = (one for place in (folder, *folders) for one in send(place, uri=uri, experiment=experiment))
     return Document([f"{one.folder}: {'sent' if one.is_new else 'there already'}, {one.link}" for one in every])

@@ -31,7 +31,9 @@ class State(TypedDict, total=False):
     link: str
     overrides: list[str]
     process: dict[str, str]
-    sinks: dict[str, dict[str, str]]
+    ended: int  # ms since 1970
+    meant: dict[str, dict[str, str]]  # by label of a sink, where it sends runs to
+    sinks: dict[str, dict[str, str]]  # by label of a sink that has the run, what identifies it there
     reused: bool
 
 
@@ -76,7 +78,7 @@ def try_state(folder: Path, *, fresh: bool = False, **changes: object) -> None:
 def read_state(folder: Path) -> State:
     """The contents of status.json; entries of another type than we write are left out."""
     texts = ("results", "status", "key", "name", "error", "link")
-    types = dict.fromkeys(texts, str) | {"overrides": list, "process": dict, "sinks": dict}
+    types = dict.fromkeys(texts, str) | {"overrides": list, "process": dict, "ended": int, "meant": dict, "sinks": dict}
     return cast(State, {k: v for k, v in read_json(folder / STATE).items() if isinstance(v, types.get(k, object))})
 
 

@@ -1,8 +1,8 @@
-"""Jobs: how one runs and ends, on disk and in all of its sinks; which finished ones need not run again; and the names
-of runs, so that two that differ in text, seed or pooling have two.
+"""Jobs: how one runs and ends, on disk; which finished ones need not run again; and the names of runs, so that two
+that differ in text, seed or pooling have two.
 
 A job's folder holds run.json (what names the run), config.yaml, environment.json, results.json, tables and figures,
-and status.json, which says how the job stands without asking any sink.
+and status.json, which says how the job stands.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ import secrets
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-from ctxexp.errors import CtxexpError, TrackingError, plugin_call
+from ctxexp.errors import CtxexpError, TrackingError
 from ctxexp.files import MANIFEST, disk_error_message, find_damage, is_disk_full, seal_folder, user_path, write_file
 from ctxexp.files.credentials import map_texts, mask
 from ctxexp.files.environment import environment, provenance_tags
@@ -27,7 +26,6 @@ from ctxexp.files.job_folder import (
     RUN,
     STATE,
     State,
-    mark_killed_jobs,
     read_json,
     read_state,
     try_state,
@@ -41,13 +39,12 @@ from ctxexp.progress import show
 from ctxexp.report.wording import unique_labels
 from ctxexp.results import Results
 from ctxexp.results.values import RESULTS_FILE
-from ctxexp.sinks import Run, Sink, Status, Sweep, SweepReport, load_run
+from ctxexp.sinks import Run, Status
 
 # Top-level keys that cannot change a measured number: jobs that differ in these alone have one key.
 RESULT_NEUTRAL_KEYS = ("tracking", "sink", "cache", "engine", "resume", "verbose", "figures", "objective", "experiment",
                        "plugins")  # fmt: skip
 _log = logging.getLogger("ctxexp")
-T = TypeVar("T")
 LOCATION_KEYS = tuple(
     f"{group}.{argument}" for group, argument in LOCATION_ARGUMENTS.items()
 )  # they say which option it is
@@ -83,35 +80,22 @@ def new_run(
     )
 
 
-@dataclass
-class Job:
-    """A running job: where its files go, and its sinks."""
-
-    run: Run
-    sinks: Sinks
-    link: str = ""
-    is_saved: bool = False
-
-    def save(self, results: Results) -> None:
-        """Put the results on disk: from here on nothing is lost."""
-        results.save(self.run.folder)
-        seal_folder(self.run.folder)
-        self.is_saved = True
-
-    def log(self, results: Results) -> None:
-        """Send results and folder to the sinks; saves them first where that was not done."""
-        if not self.is_saved:
-            self.save(results)
-        self.sinks.log(results, self.run.folder)
+def save(results: Results, folder: Path) -> None:
+    """Put the results on disk: from here on nothing is lost."""
+    results.save(folder)
+    seal_folder(folder)
 
 
 @contextlib.contextmanager
-def job(run: Run, sinks: Sinks, *, overrides: Sequence[str] = ()) -> Iterator[Job]:
-    """Run the block as one job and record how it ends: FINISHED, FAILED with its error, or KILLED."""
+def job(
+    run: Run, *, overrides: Sequence[str] = (), meant: Mapping[str, Mapping[str, str]] | None = None
+) -> Iterator[None]:
+    """Run the block as one job and record in its folder how it ends: FINISHED, FAILED with its error, or KILLED.
+    `meant` is where its sinks send it to, by label."""
     folder = run.folder
     for stale in (MANIFEST, RESULTS_FILE):  # of an earlier job in this place: not this one's results
         (folder / stale).unlink(missing_ok=True)
-    own = ("name", "key", "id", "params", "source", "sweep")  # the others are its place and its config
+    own = ("name", "key", "id", "params", "source", "sweep")  # the others are its place, its config and its end
     description = {**{key: vars(run)[key] for key in own}, "began": run.began_ms}
     write_file(folder / "config.yaml", run.config)
     write_json(folder / "environment.json", environment())
@@ -124,13 +108,13 @@ def job(run: Run, sinks: Sinks, *, overrides: Sequence[str] = ()) -> Iterator[Jo
         key=run.key,
         overrides=list(overrides),
         process=process_tags(),
+        meant=dict(meant or {}),
     )
     status: Status = "FINISHED"
     error: str | None = None
     with raise_on_termination():
         try:
-            sinks.start(run)
-            yield Job(run, sinks, describe_sinks(folder, sinks))
+            yield
         except Exception as raised:
             status, error = "FAILED", error_message(raised)
             raise
@@ -139,28 +123,8 @@ def job(run: Run, sinks: Sinks, *, overrides: Sequence[str] = ()) -> Iterator[Jo
             raise
         finally:
             with defer_signals():
-                _finish(sinks, folder, status, error)
-
-
-def describe_sinks(folder: Path, sinks: Sinks) -> str:
-    """Note in status.json how the sinks describe the run; returns the first link to it that needs nothing started
-    first; empty if there is none."""
-    descriptions = sinks.descriptions()
-    linked = [about for about in descriptions.values() if about.get("link")]
-    write_state(folder, sinks=descriptions, link=linked[0]["link"] if linked else "")
-    return next((about["link"] for about in linked if not about.get("hint")), "")
-
-
-def _finish(sinks: Sinks, folder: Path, status: Status, error: str | None) -> None:
-    """Close the run and say on disk how the job ended."""
-    try:
-        sinks.finish(status, error)
-    except TrackingError as refused:
-        if error is None:
-            status, error = "FAILED", str(refused)
-            raise
-    finally:
-        (try_state if error else write_state)(folder, status=status, error=error)
+                note_end = try_state if error else write_state
+                note_end(folder, status=status, error=error, ended=int(time.time() * 1000))
 
 
 def error_message(error: BaseException) -> str:
@@ -168,61 +132,6 @@ def error_message(error: BaseException) -> str:
     if isinstance(error, OSError) and is_disk_full(error):
         return disk_error_message(error)
     return mask(str(error) if isinstance(error, CtxexpError) else "".join(traceback.format_exception(error)))
-
-
-class Sinks(Sink):
-    """Calls every sink, whether or not others fail; then raises the first failure as TrackingError."""
-
-    def __init__(self, sinks: Mapping[str, Sink]) -> None:
-        self.sinks = sinks  # by label
-
-    def start(self, run: Run) -> None:
-        self._each("start the run", lambda _, sink: sink.start(run))
-
-    def log(self, results: Results, folder: Path) -> None:
-        self._each(f"take the results, which are safe in {folder}", lambda _, sink: sink.log(results, folder))
-
-    def finish(self, status: Status, error: str | None = None) -> None:
-        self._each("close the run", lambda _, sink: sink.finish(status, error))
-
-    def descriptions(self) -> dict[str, dict[str, str]]:
-        """Each sink's description of its run, by label, credentials masked; empty ones are left out."""
-        by_label = self._each("say what it calls the run", lambda _, sink: dict(sink.metadata()))
-        return {label: map_texts(mask, metadata) for label, metadata in by_label.items() if metadata}
-
-    def prepare_all(self, folder: Path) -> dict[str, dict[str, object]]:
-        """Close the jobs that killed processes left open, and call `prepare_jobs` of every sink, once per command;
-        returns by label the arguments that the jobs' sinks get in place of their own."""
-        mark_killed_jobs(folder)
-        return self._each("be prepared", lambda _, sink: dict(sink.prepare_jobs(folder)))
-
-    def finish_sweep(self, sweep: Sweep, report: SweepReport, metadata: Sequence[Mapping[str, str]] = ()) -> None:
-        def finish(label: str, sink: Sink) -> None:
-            sink.finish_sweep(sweep, report, [row.sinks.get(label, {}) for row in report.rows])
-
-        self._each(f"settle the sweep, whose comparison is in {sweep.summary}", finish)
-
-    def charts_link(self, sweep: Sweep) -> str:
-        links = self._each("say where the curves are", lambda _, sink: sink.charts_link(sweep))
-        return mask(next(filter(None, links.values()), ""))
-
-    def reuse(self, run: Run, saved: Run) -> None:
-        self._each("take over a finished run", lambda _, sink: sink.reuse(run, saved))
-
-    def _each(self, what: str, call: Callable[[str, Sink], T]) -> dict[str, T]:
-        failed: TrackingError | None = None
-        answers: dict[str, T] = {}
-        for label, sink in self.sinks.items():
-            try:
-                with plugin_call("sink", label, f"can't {what}"):
-                    answers[label] = call(label, sink)
-            except CtxexpError as error:
-                if failed is None:
-                    failed = TrackingError(mask(str(error)))
-                    failed.__cause__ = error
-        if failed:
-            raise failed
-        return answers
 
 
 class FinishedJob(NamedTuple):
@@ -273,26 +182,20 @@ def finished_on_disk(folder: Path, key: str) -> Path | None:
     return None
 
 
-def reuse(run: Run, sinks: Sinks, *, overrides: Sequence[str] = ()) -> Path | None:
-    """The folder with the results of a finished job of the run's key, or None: then it has to run.
-
-    The sinks count that job to the present sweep, so that its charts and its end are whole; `run.folder`, where the job
-    would have written, notes where the results are.
-    """
+def reuse(run: Run, *, overrides: Sequence[str] = ()) -> Path | None:
+    """The folder with the results of a finished job of the run's key, or None: then it has to run. `run.folder`, where
+    the job would have written, notes where the results are."""
     folder = finished_on_disk(run.tracking_folder, run.key)
-    if folder is None:
-        return None
-    sinks.reuse(run, load_run(folder, run.tracking_folder))
-    write_state(
-        run.folder,
-        status="FINISHED",
-        key=run.key,
-        name=run.name,
-        overrides=list(overrides),
-        reused=True,
-        results=str(folder),
-    )
-    describe_sinks(run.folder, sinks)
+    if folder is not None:
+        write_state(
+            run.folder,
+            status="FINISHED",
+            key=run.key,
+            name=run.name,
+            overrides=list(overrides),
+            reused=True,
+            results=str(folder),
+        )
     return folder
 
 

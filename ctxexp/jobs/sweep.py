@@ -17,7 +17,8 @@ from ctxexp.files import is_disk_full
 from ctxexp.files.credentials import mask
 from ctxexp.files.job_folder import STATE, read_state, try_state, write_json
 from ctxexp.files.process import defer_signals, end_workers, raise_on_termination, why_gone
-from ctxexp.jobs import Sinks, error_message, labels, title_of
+from ctxexp.jobs import error_message, labels, title_of
+from ctxexp.jobs.sending import Sinks, send_sweep
 from ctxexp.plugins.registry import registry
 from ctxexp.progress import show, terminal_width
 from ctxexp.report.comparison import write_summary
@@ -57,14 +58,12 @@ def note_failure(error: Exception) -> None:
     _command.printed.add(text)
 
 
-def show_answer(folder: Path, runs: Sequence[LabelledResults], link: str) -> None:
-    """Print what was found: the tables of the folder, the answer of the runs, the link, and the page's path."""
+def show_answer(folder: Path, runs: Sequence[LabelledResults]) -> None:
+    """Print what was found: the tables of the folder, the answer of the runs, and the page's path."""
     for table in table_texts(folder):
         show(f"\n{fitted_markdown(table, terminal_width())}")
     if runs:
         show(f"\n{answer(runs, terminal_width())}")
-    if link:
-        show(link)
     show_page(folder)
 
 
@@ -78,22 +77,18 @@ def last_failure() -> str:
     return _command.failure
 
 
-def close_sweep(sweep: Sweep, sinks: Sinks, summarise: Summarise, *, stopped: str | None = None) -> SweepReport:
+def close_sweep(sweep: Sweep, summarise: Summarise, *, stopped: str | None = None) -> SweepReport:
     """Settle a sweep, however it ended: no job stays RUNNING, and those with results are compared.
 
     Call it once, after Hydra has returned, raised or been interrupted. Jobs that still run get five seconds to end by
-    themselves. Doesn't raise for what the sinks or `summarise` do: `error` says it, the rows are there. `stopped` says
-    what kept the sweep from running all its jobs: it is KILLED then, even where those that ran FINISHED.
+    themselves. Doesn't raise for what `summarise` does: `error` says it, the rows are there. `stopped` says what kept
+    the sweep from running all its jobs: it is KILLED then, even where those that ran FINISHED.
     `summarise` gets (label, results) of each job with results and a folder to write to.
     """
-    report = SweepReport(_settle_jobs(sweep))
-    statuses = {row.status for row in report.rows} | ({"KILLED"} if stopped else set())
-    ends: tuple[Status, ...] = ("KILLED", "FAILED")
-    report.status = next((s for s in ends if s in statuses), "FINISHED")
+    report = report_of(sweep, stopped=stopped)
     if not report.rows:
         return report
-    report.compared, problems = _results_of(report.rows)
-    problems = [*([stopped] if stopped else []), *problems]
+    problems = [report.error] if report.error else []
     try:
         write_json(
             sweep.summary / JOBS,
@@ -104,10 +99,17 @@ def close_sweep(sweep: Sweep, sinks: Sinks, summarise: Summarise, *, stopped: st
     except Exception as error:  # the jobs' results must not be hidden by a figure that failed
         problems.append(f"the comparison failed: {error_message(error)}")
     report.error = "\n".join(problems) or None
-    try:
-        sinks.finish_sweep(sweep, report)
-    except TrackingError as error:
-        report.error = "\n".join([*problems, str(error)])
+    return report
+
+
+def report_of(sweep: Sweep, *, stopped: str | None = None) -> SweepReport:
+    """The outcome of a sweep that has ended, from its folder."""
+    report = SweepReport(_settle_jobs(sweep))
+    statuses = {row.status for row in report.rows} | ({"KILLED"} if stopped else set())
+    ends: tuple[Status, ...] = ("KILLED", "FAILED")
+    report.status = next((s for s in ends if s in statuses), "FINISHED")
+    report.compared, problems = _results_of(report.rows)
+    report.error = "\n".join([*([stopped] if stopped else []), *problems]) or None
     return report
 
 
@@ -145,10 +147,10 @@ def _settle_jobs(sweep: Sweep) -> list[SweepRow]:
             status=str(state.get("status", "KILLED")),
             error=state.get("error"),
             folder=folder,
+            name=str(state.get("name") or ""),
             results=Path(state.get("results") or folder),
             link=str(state.get("link") or ""),
             reused=bool(state.get("reused")),
-            sinks=state.get("sinks", {}),
         )
         rows.append(row)
     for row, label in zip(rows, labels([(r.label, r.overrides) for r in rows]), strict=True):
@@ -206,11 +208,12 @@ def _killed_worker(error: BaseException) -> str:
 
 
 def end_command(summarise: Summarise, *, stopped: str | None) -> int:
-    """Settle the sweep, if there is one, after Hydra has returned, and print how its jobs ended; the exit status."""
+    """Settle the sweep, if there is one, after Hydra has returned, print how its jobs ended and send them; the exit
+    status."""
     if _command.sweep is None:
         return 1 if _command.failure else 0
     sweep, sinks = _command.sweep
-    report = close_sweep(sweep, sinks, summarise, stopped=stopped)
+    report = close_sweep(sweep, summarise, stopped=stopped)
     if not report.rows:
         return 1
     targets = {label: (Objective.read(r.info.objective), r) for label, r in report.compared if r.info.objective}
@@ -224,5 +227,10 @@ def end_command(summarise: Summarise, *, stopped: str | None) -> int:
     averages = average_seeds(report.compared)
     if _command.verbose and (controls := control_lines(averages)):
         show("\n".join([f"{NO_CONTEXT}:", *controls]))
-    show_answer(sweep.summary, averages, (link := sinks.charts_link(sweep)) and f"charts: {link}")
-    return 0 if report.status == "FINISHED" and not report.error else 1
+    show_answer(sweep.summary, averages)
+    link, unsent = send_sweep(sweep, report, sinks)
+    if link:
+        show(f"charts: {link}")
+    for problem in unsent:
+        show(f"error: {problem}", sys.stderr)
+    return 0 if report.status == "FINISHED" and not report.error and not unsent else 1

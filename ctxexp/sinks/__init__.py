@@ -1,9 +1,8 @@
-"""Sinks: destinations to which runs are sent, besides the disk, which has everything. The contract, and what ships:
+"""Sinks: destinations to which runs are sent from their folders, once they have ended. The contract, and what ships:
 MLflow, on SQLite by default.
 
-A sink that fails costs no numbers: one that can't start ends its run before anything is computed; after that its error
-is recorded, the other sinks go on, and `ctxexp upload` or the same command with resume=true continues from the disk.
-Importing this package imports no mlflow and changes nothing.
+A run is whole on disk before a sink hears of it, and a sink that fails costs nothing but the sending: `ctxexp upload`,
+or the same command with resume=true, repeats it. Importing this package imports no mlflow and changes nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from ctxexp.errors import TrackingError
-from ctxexp.files.job_folder import RUN, read_json
+from ctxexp.files.job_folder import RUN, read_json, read_state
 from ctxexp.results import Results
 
 Status = Literal["FINISHED", "FAILED", "KILLED"]
@@ -22,8 +21,7 @@ Status = Literal["FINISHED", "FAILED", "KILLED"]
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """Description of a run, the execution of one job, which a sink gets when it starts; no text in it holds
-    credentials.
+    """Description of a run, the execution of one job, as its folder has it; no text in it holds credentials.
 
     Example:
         >>> folder = Path("mlruns/results/sweep/job")
@@ -34,9 +32,12 @@ class Run:
     name: str  # its label in charts
     key: str  # of the computation: the same for the same config, data and code
     id: str  # unique: a sink that gets a run twice can tell by it
-    folder: Path  # of its files; of its results too, once there are some
+    folder: Path  # of its files, its results among them
     tracking_folder: Path  # the one that holds `folder`
     began_ms: int  # time of its start, ms since 1970
+    ended_ms: int | None = None  # time of its end; None: not known
+    status: Status = "FINISHED"
+    error: str | None = None  # the reason where `status` isn't FINISHED
     params: Mapping[str, object] = field(default_factory=dict)  # the config's own values, nested, of JSON types
     config: str = ""  # the complete config as YAML
     source: Mapping[str, str] = field(default_factory=dict)  # its user, command, commit and whether that is dirty
@@ -72,10 +73,10 @@ class SweepRow:
     status: str
     error: str | None
     folder: Path
+    name: str  # of its run
     results: Path  # the folder of its results: an earlier job's where `reused`
     link: str = ""
     reused: bool = False  # a finished job of the same key stands for it
-    sinks: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # label of a sink -> its `metadata()`
 
 
 @dataclass
@@ -89,116 +90,94 @@ class SweepReport:
 
 
 class Sink:
-    """Sends one run to a destination: `start` once, `log` once, `finish` once, also where `start` failed.
+    """Sends runs to a destination, each once it has ended and lies on disk.
 
-    `finish` may then find nothing that `start` sets: what it reads should have a value from `__init__` on.
-
-    An object serves one run. Of a sweep, one more object in the process that starts the jobs gets `prepare_jobs` before
-    the first job, and `finish_sweep` and `charts_link` after the last one; a lone run's gets `prepare_jobs` first.
-
-    All methods have a default; most sinks need `log` alone, or `start` and `log`. An error that one raises is recorded
-    with the run, which is then FAILED; its results are on disk before `log` is called. An error of `start` or of
-    `metadata` ends the run before anything is computed.
+    One object serves a command: `check` before anything is computed, `send` for each run, at a sweep's end
+    `send_sweep`. A sink needs `send` alone.
 
     `secrets` names the arguments that are secrets, such as `("api_key",)`: the environment gives them
     (`${oc.env:MYKEY}`), one in clear text is refused, and errors and links that quote one are masked.
 
     Example:
         >>> class Lines(Sink):
-        ...     def log(self, results, folder):
-        ...         print(f"{len(results.frame)} values")
-        >>> Lines().log(Results(), Path("."))
-        0 values
+        ...     def send(self, run, results):
+        ...         print(f"{run.name}: {len(results.frame)} values")
+        ...         return {}
+        >>> run = Run(name="bert", key="k", id="1", folder=Path("."), tracking_folder=Path("."), began_ms=0)
+        >>> Lines().send(run, Results())
+        bert: 0 values
+        {}
     """
 
     secrets: ClassVar[tuple[str, ...]] = ()
 
-    def start(self, run: Run) -> None:
-        """Open the run, before anything is computed.
-
-        Args:
-            run: Its description.
-        """
-
-    def log(self, results: Results, folder: Path) -> None:
-        """Send the results: the values of `results.frame` with their layer as the step, and any of the files.
-
-        Args:
-            results: The run's results.
-            folder: The folder of the run's files, the results among them.
-        """
-
-    def finish(self, status: Status, error: str | None = None) -> None:
-        """Close the run.
-
-        Args:
-            status: The status with which it ended.
-            error: The reason where that isn't FINISHED.
-        """
-
-    def metadata(self) -> Mapping[str, str]:
-        """Return texts that identify the run at the destination, for the job's status.json.
-
-        Returns:
-            Texts by name; `link` is for a person to open, `hint` says what has to run first, if anything.
-        """
-        return {}
-
-    # Of the object that serves a command, in the process that starts the jobs.
-
-    def prepare_jobs(self, tracking_folder: Path) -> Mapping[str, object]:
-        """Create what the jobs share, such as a store, before the first job (or the only one) starts.
+    def check(self, tracking_folder: Path) -> Mapping[str, str]:
+        """Refuse what no sending could mend, before anything is computed; quick, and without asking a server.
 
         Args:
             tracking_folder: The folder of results, and of a store that is a file.
 
         Returns:
-            Arguments by name that the jobs' own sinks get in place of those in the config.
+            Texts by name that tell where runs are meant to go, for the jobs' status.json.
 
         Raises:
-            TrackingError: The destination can't be used.
+            TrackingError: No run can be sent with these arguments.
         """
         return {}
 
-    def finish_sweep(self, sweep: Sweep, report: SweepReport, metadata: Sequence[Mapping[str, str]]) -> None:
-        """Finish the sweep after its last job: give its runs their final names and states, and send the comparison.
+    def send(self, run: Run, results: Results) -> Mapping[str, str]:
+        """Send a run: the values of `results.frame` with their layer as the step, and any of the folder's files.
+
+        An error leaves the run on disk as it is, unsent.
+
+        Args:
+            run: Its description, and how it ended.
+            results: The run's results; empty where it has none.
+
+        Returns:
+            Texts that identify the run at the destination, for the job's status.json: `link` is for a person to open,
+            `hint` says what has to run first, if anything.
+        """
+        return {}
+
+    def send_again(self, run: Run, results: Results, sent: Mapping[str, str]) -> Mapping[str, str]:
+        """Let a run that was sent stand where the command would send it again: a sweep with resume=true takes it over.
+
+        Args:
+            run: Its description, with the sweep that takes it over.
+            results: The run's results.
+            sent: The texts that `send` returned for it.
+
+        Returns:
+            The same texts, or newer ones.
+        """
+        return sent
+
+    def send_sweep(self, sweep: Sweep, report: SweepReport, sent: Sequence[Mapping[str, str]]) -> str:
+        """Finish a sweep whose runs have been sent: give them their final names, and send the comparison.
 
         Args:
             sweep: The sweep; the comparison is in `sweep.summary`.
             report: The outcome of its jobs.
-            metadata: For each of the report's rows, the `metadata()` of this destination's sink of that run.
-        """
-
-    def charts_link(self, sweep: Sweep) -> str:
-        """Return the link at which a person finds the sweep's curves side by side.
-
-        Args:
-            sweep: The sweep.
+            sent: For each of the report's rows, the texts that `send` returned; empty where it wasn't sent.
 
         Returns:
-            The link; empty for none, and where nothing serves it yet.
+            A link at which a person finds the curves side by side; empty for none, and where nothing serves it yet.
         """
         return ""
-
-    # Of resume=true, in place of `start`, `log` and `finish`.
-
-    def reuse(self, run: Run, saved: Run) -> None:
-        """Let a finished run of the same key stand for this one: mark it as part of `run.sweep`, and send it first if
-        the destination doesn't have it.
-
-        Args:
-            run: The run that needs no computing.
-            saved: The finished run, on disk.
-        """
 
 
 def load_run(folder: Path, tracking_folder: Path) -> Run:
     """Load the run of the job in this folder. Raises TrackingError where its run.json is missing or damaged."""
-    document, config = read_json(folder / RUN), folder / "config.yaml"
+    document, state, config = read_json(folder / RUN), read_state(folder), folder / "config.yaml"
+    statuses: dict[str, Status] = {"FINISHED": "FINISHED", "FAILED": "FAILED"}
     try:
         return Run(
             **{key: document[key] for key in ("name", "key", "id", "params", "source", "sweep")},
             began_ms=int(document["began"]),
+            ended_ms=state.get("ended"),
+            status=statuses.get(state.get("status", ""), "KILLED"),
+            error=state.get("error"),
             folder=folder,
             tracking_folder=tracking_folder,
             config=config.read_text(encoding="utf-8", errors="replace") if config.is_file() else "",

@@ -1,5 +1,5 @@
-"""The tracking store: which one, made how, and whether it answers; runs whose process is gone are closed; errors of
-MLflow, HTTP and databases as one line. SQLite's is made once and whole.
+"""The tracking store: which one, made how, and whether it answers; errors of MLflow, HTTP and databases as one line.
+SQLite's is made once and whole.
 
 (MLflow makes its tables in the place itself: two processes at once, or one that is killed, leave half a store.)
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import platform
 import random
 import re
 import sqlite3
@@ -16,14 +15,13 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ctxexp.errors import TrackingError
 from ctxexp.files import disk_error_message, is_disk_full, user_path
 from ctxexp.files.credentials import VARIABLE, mask, redact, secrets_in
-from ctxexp.files.process import HOST, defer_signals, why_gone
+from ctxexp.files.process import defer_signals
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -35,7 +33,6 @@ EXPERIMENT_KIND = {
 # Tags by which a run is found: `kind` is job or summary; `key` names what was computed, for resume; `bundle` names the
 # folder on disk, so that sending it twice makes one run; `logged` is set last: whoever sees it sees a whole run.
 SWEEP, KEY, KIND, BUNDLE, LOGGED, ERROR = (f"ctxexp.{n}" for n in ("sweep", "job", "kind", "bundle", "logged", "error"))
-CLOSED = "ctxexp.closed"
 LOCK_TIMEOUT = 180.0  # seconds; making a store takes 4 to 10
 SETTINGS = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -67,6 +64,19 @@ def prepare_store(folder: Path | str, uri: str | None = None) -> str:
     """
     configure_mlflow()
     folder = user_path(folder).resolve()
+    uri = checked_uri(folder, uri)
+    advice = f"; start it, or set sink.mlflow.uri to another (null with {VARIABLE} unset: a SQLite file, no server)"
+    if path := sqlite_file(uri):
+        advice = ""
+        if not has_database(path):
+            make_store(path, folder)
+    with tracking_errors(f"the tracking store {redact(uri)} does not answer", advice):
+        client(uri).search_experiments(max_results=1)
+    return uri
+
+
+def checked_uri(folder: Path, uri: str | None) -> str:
+    """The URI of the store that is meant, without asking it. Raises TrackingError for one that can't be used."""
     uri = store_uri(folder, uri)
     scheme = uri.partition(":")[0] if ":" in uri else ""  # urlsplit stumbles over odd passwords
     if len(scheme) < 2 or scheme == "file":  # one letter: a Windows drive
@@ -75,16 +85,12 @@ def prepare_store(folder: Path | str, uri: str | None = None) -> str:
             f"sink.mlflow.uri and {VARIABLE} unset for SQLite at {folder / DATABASE}, or give "
             "sqlite:////absolute/path.db or a server's http:// address (old folders: mlflow migrate-filestore)"
         )
-    advice = f"; start it, or set sink.mlflow.uri to another (null with {VARIABLE} unset: a SQLite file, no server)"
-    if path := sqlite_file(uri):
-        advice, uri = "", sqlite_uri(path)
-        if not has_database(path):
-            make_store(path, folder)
-    with tracking_errors(f"the tracking store {redact(uri)} does not answer", advice):
-        if any(re.search(r"[/@?#\[\]]", secret) for secret in secrets_in(uri)):  # libraries would quote pieces of it
-            raise OSError("in a user or a password write / @ ? # [ ] as %2F %40 %3F %23 %5B %5D")
-        client(uri).search_experiments(max_results=1)
-    return uri
+    if any(re.search(r"[/@?#\[\]]", secret) for secret in secrets_in(uri)):  # libraries would quote pieces of it
+        raise TrackingError(
+            f"tracking uri {redact(uri)!r}: in a user or a password write / @ ? # [ ] as %2F %40 %3F %23 %5B %5D"
+        )
+    path = sqlite_file(uri)
+    return sqlite_uri(path) if path else uri
 
 
 def store_uri(folder: Path, uri: str | None) -> str:
@@ -144,20 +150,6 @@ def retry_insert(write: Callable[[], object], tries: int = 10) -> None:
             if not left or not re.search("(?i)unique|duplicate", str(error)):
                 raise
             time.sleep(random.uniform(0, 0.1))
-
-
-def mark_killed_runs(client: MlflowClient, experiment_id: str) -> None:
-    """Set to KILLED this host's RUNNING runs whose process is gone. The tag ctxexp.closed says why."""
-    with tracking_errors(f"cannot close dead runs in {redact(client.tracking_uri)}"):
-        runs = client.search_runs(
-            [experiment_id], f"attributes.status = 'RUNNING' AND tags.`{HOST}` = '{platform.node()}'", max_results=1000
-        )
-        for run in runs:
-            why = why_gone(run.data.tags)
-            # Asked again: a process may have finished its run and ended since the search.
-            if why and client.get_run(run.info.run_id).info.status == "RUNNING":
-                retry_insert(partial(client.set_tag, run.info.run_id, CLOSED, why))
-                client.set_terminated(run.info.run_id, "KILLED")
 
 
 def sqlite_uri(path: Path) -> str:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from ctxexp.files.credentials import redact
-from ctxexp.files.process import process_tags
 from ctxexp.report.findings import comparison_finding, sweep_finding
 from ctxexp.report.page import REPORT
 from ctxexp.report.style import colours
@@ -122,9 +121,8 @@ def tags_of(run: Run) -> dict[str, str]:
 
 
 def source_tags(source: Mapping[str, str]) -> dict[str, str]:
-    """Tags for a run's user, command and commit, and for the process that sends it."""
-    own = {_SOURCE[key]: value for key, value in source.items() if key in _SOURCE}
-    return {"mlflow.source.type": "LOCAL", **process_tags(), **own}
+    """Tags for a run's user, command and commit."""
+    return {"mlflow.source.type": "LOCAL"} | {_SOURCE[key]: value for key, value in source.items() if key in _SOURCE}
 
 
 def experiment_note(kind: str, runs: Sequence[LabelledResults], experiment_id: str, run_id: str) -> str:
@@ -143,14 +141,14 @@ def job_note(results: Results, experiment_id: str, run_id: str) -> str:
     return "\n".join([*shown, "", f"All values, tables and figures are among its [files]({files}). {COMPARE}"])
 
 
-def sweep_note(report: SweepReport, run_ids: Sequence[str], link: str) -> str:
+def sweep_note(report: SweepReport, sent: Sequence[Mapping[str, str]], link: str) -> str:
     """The jobs as a Markdown table, shown on the summary run's page."""
     summary = sweep_finding(report.compared)
     lines = [*([summary, ""] if summary else []), f"[Curves of all jobs](#{link.partition('#')[2]}). {COMPARE}", ""]
     lines += ["| job | status | run | error |", "|---|---|---|---|"]
-    for row, run_id in zip(report.rows, run_ids, strict=True):
+    for row, of_run in zip(report.rows, sent, strict=True):
         error = headline(row.error or "").replace("|", "/")
-        run = f"[{run_id[:8]}](#{row.link.partition('#')[2]})" if run_id else ""
+        run = f"[{of_run['run_id'][:8]}](#{of_run['link'].partition('#')[2]})" if of_run else ""
         lines.append(f"| {row.label} | {row.status}{' (reused)' if row.reused else ''} | {run} | {error} |")
     return "\n".join(lines)[:7900]
 

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -36,7 +37,7 @@ def check_sink(make: Callable[[], Sink], *, name: str = "") -> Report:
     ):
         os.environ.pop("MLFLOW_TRACKING_URI", None)
         kit = _Runs(make, Path(folder).resolve())
-        report = report_on("sink", make, name).check(kit, prepared_before_the_first_job)
+        report = report_on("sink", make, name).check(kit, quick_before_the_first_job)
         return report.check(kit, odd_names_and_values, every_end_of_a_run, the_end_of_a_sweep)
 
 
@@ -46,7 +47,7 @@ class _Runs:
     def __init__(self, make: Callable[[], Sink], folder: Path) -> None:
         self.make, self.folder, self.runs = make, folder, 0
 
-    def run(self, name: str = "bert", *, params: Mapping[str, object] | None = None, sweep: str = "") -> Run:
+    def run(self, name: str = "bert", *, params: Mapping[str, object] | None = None, **more: Any) -> Run:
         """A run with a folder of its own."""
         self.runs += 1
         folder = self.folder / "results" / "kit" / f"{self.runs:03d}"
@@ -60,22 +61,21 @@ class _Runs:
             tracking_folder=self.folder,
             began_ms=1_700_000_000_000 + self.runs,
             params=params or {"seed": 0},
-            sweep=sweep,
+            **more,
         )
 
-    def sent(self, results: Results, run: Run) -> Sink:
-        """A sink with the run, finished, that has these results. Raises Breach if it changes what it is given."""
-        sink = self.make()
-        sink.start(run)
+    def sent(self, sink: Sink, results: Results, run: Run) -> Mapping[str, str]:
+        """What the sink says of the run that has these results. Raises Breach if it changes what it is given."""
         results.save(run.folder)
         seal_folder(run.folder)
         before, files = results.frame.copy(), _digests(run.folder)
-        sink.log(results, run.folder)
-        sink.finish("FINISHED")
-        require(results.frame.equals(before), "log() changes the results that it is given; work on a copy")
+        metadata: object = sink.send(run, results)
+        require(results.frame.equals(before), "send() changes the results that it is given; work on a copy")
         same = _digests(run.folder) == files
         require(same, "the run's folder has other files than before: write elsewhere, and change none")
-        return sink
+        if not isinstance(metadata, Mapping) or not all(isinstance(p, str) for item in metadata.items() for p in item):
+            raise Breach(f"send() gave {metadata!r}; expected texts by name, {{}} for none")
+        return metadata
 
 
 def _digests(folder: Path) -> dict[Path, str]:
@@ -92,50 +92,44 @@ def _results() -> Results:
     return Results.of(values)
 
 
-def prepared_before_the_first_job(kit: _Runs) -> None:
+def quick_before_the_first_job(kit: _Runs) -> None:
     sink: object = kit.make()
     if not isinstance(sink, Sink):
         raise Breach(f"expected a ctxexp.Sink, got {type(sink).__name__}")
-    arguments: object = sink.prepare_jobs(kit.folder)
-    named = isinstance(arguments, Mapping) and all(isinstance(key, str) for key in arguments)
-    require(named, f"prepare_jobs() gave {arguments!r}; expected arguments of the jobs' sinks by name, {{}} for none")
+    meant: object = sink.check(kit.folder)
+    named = isinstance(meant, Mapping) and all(isinstance(part, str) for item in meant.items() for part in item)
+    require(named, f"check() gave {meant!r}; expected texts by name that tell where runs go, {{}} for none")
 
 
 def odd_names_and_values(kit: _Runs) -> None:
     """NaN and infinity are no numbers; names and parameters may be odd; a run that is sent may be used again."""
     params = {"model": {"name": ODD, "layers": None, "sizes": [1, 2], "long": "x" * 20_000}, "rate": 0.5, "on": True}
     run = kit.run(ODD, params=params)
-    metadata: object = kit.sent(_results(), run).metadata()
-    texts = isinstance(metadata, Mapping) and all(isinstance(part, str) for item in metadata.items() for part in item)
-    require(texts, f"metadata() gave {metadata!r}; expected texts by name, {{}} for none")
-    kit.make().reuse(replace(kit.run(sweep="again"), key=run.key), run)
+    metadata = kit.sent(kit.make(), _results(), run)
+    kit.make().send_again(replace(run, sweep="again"), _results(), metadata)
 
 
 def every_end_of_a_run(kit: _Runs) -> None:
-    """It measured nothing, it fails, it is killed, or its start failed."""
-    kit.sent(Results(), kit.run())
+    """It measured nothing, it failed, or it was killed."""
+    kit.sent(kit.make(), Results(), kit.run())
+    error = "Traceback (most recent call last):\n  ...\nValueError: by purpose"
     for status in ("FAILED", "KILLED"):
-        sink = kit.make()
-        sink.start(kit.run())
-        sink.finish(status, "Traceback (most recent call last):\n  ...\nValueError: by purpose")
-    kit.make().finish("FAILED", "the store does not answer")
+        kit.make().send(kit.run(status=status, error=error), Results())
 
 
 def the_end_of_a_sweep(kit: _Runs) -> None:
     sweep = Sweep("20260101-000000-abcdef", kit.folder, 1_700_000_000.0, ("model=a,b",))
-    first = kit.make()
-    first.prepare_jobs(kit.folder)
-    run, failed = (kit.run(name, sweep=sweep.id) for name in "ab")
-    sink = kit.sent(_results(), run)
+    sink = kit.make()
+    run, failed = kit.run("a", sweep=sweep.id), kit.run("b", sweep=sweep.id, status="FAILED", error="no such file")
+    sent = [kit.sent(sink, _results(), run), sink.send(failed, Results())]
     rows = [
-        SweepRow("a", ["model=a"], "FINISHED", None, run.folder, run.folder),
-        SweepRow("b", ["model=b"], "FAILED", "no such checkpoint", failed.folder, failed.folder),
+        SweepRow(one.name, [f"model={one.name}"], one.status, one.error, one.folder, one.name, one.folder)
+        for one in (run, failed)
     ]
     sweep.summary.mkdir(parents=True)
     (sweep.summary / "report.html").write_text("<p>", encoding="utf-8")
-    first.finish_sweep(sweep, SweepReport(rows, "FAILED", compared=[("a", _results())]), [sink.metadata(), {}])
-    link: object = first.charts_link(sweep)
-    require(isinstance(link, str), f"charts_link() gave {link!r}; expected a text, empty if there is no such place")
+    link: object = sink.send_sweep(sweep, SweepReport(rows, "FAILED", compared=[("a", _results())]), sent)
+    require(isinstance(link, str), f"send_sweep() gave {link!r}; expected a link, empty if there is no such place")
 
 
 def check_dataset(

@@ -146,7 +146,7 @@ def test_the_cache_names_its_folder_and_keeps_nothing_half_made(tmp_path: Path) 
 
 def run(folder: Path, results: Results) -> None:
     with tracked(run_of(folder, folder, config="a: 1\n")) as running:
-        running.log(results)
+        running.save(results)
 
 
 def test_a_job_whose_results_do_not_fit_has_failed(tmp_path: Path) -> None:

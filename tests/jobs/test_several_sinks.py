@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import numpy as np
 import pytest
 
 from ctxexp import Results, Run, Sink
-from ctxexp.errors import TrackingError
-from ctxexp.jobs import Sinks, finished_on_disk, job, reuse
+from ctxexp.errors import MetricError, TrackingError
+from ctxexp.files.job_folder import read_state
+from ctxexp.jobs import finished_on_disk, reuse
+from ctxexp.jobs.sending import send_sweep
 from ctxexp.jobs.sweep import close_sweep
 from ctxexp.sinks import Sweep
 from tests.memory_sink import MemorySink
@@ -32,108 +35,105 @@ def run_of(store: Path, name: str = "bert", *, sweep: str | None = None) -> Run:
 
 
 class Failing(MemorySink):
-    """Fails in one of its methods."""
+    """Fails at sending."""
 
-    def __init__(self, method: str) -> None:
-        self.method = method
-
-    def __getattribute__(self, name: str) -> Any:
-        if name == object.__getattribute__(self, "method"):
-            raise ConnectionError("the line is cut")
-        return object.__getattribute__(self, name)
+    def send(self, run: Run, results: Results) -> Mapping[str, str]:
+        raise ConnectionError("the line is cut")
 
 
-def state(store: Path, name: str = "bert", group: str = "single") -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((store / "results" / group / name / "status.json").read_text())
-    return found
+class Named(MemorySink):
+    """Says what it calls a run."""
+
+    def send(self, run: Run, results: Results) -> Mapping[str, str]:
+        super().send(run, results)
+        return {"link": f"https://there/{run.name}"}
 
 
-@pytest.mark.parametrize(
-    ("method", "says"),
-    [
-        ("start", "sink 'bad' can't start the run: ConnectionError: the line is cut"),
-        ("log", "sink 'bad' can't take the results, which are safe in {folder}: ConnectionError: the line is cut"),
-        ("finish", "sink 'bad' can't close the run: ConnectionError: the line is cut"),
-        ("metadata", "sink 'bad' can't say what it calls the run: ConnectionError"),
-    ],
-)
-def test_a_failing_sink_is_told_and_loses_nothing(tmp_path: Path, method: str, says: str) -> None:
+def test_a_failing_sink_is_told_and_loses_nothing(tmp_path: Path) -> None:
     good, run = MemorySink(), run_of(tmp_path)
-    sinks = Sinks({"bad": Failing(method), "good": good})
-    with pytest.raises(TrackingError) as caught, job(run, sinks) as running:
-        running.log(results())
-    words = f"{says.format(folder=run.folder)}"
-    assert str(caught.value).startswith(words)
-    assert state(tmp_path)["status"] == "FAILED"
-    assert state(tmp_path)["error"] == str(caught.value)
-    assert good.run is run
-    assert good.status == ("FINISHED" if method == "finish" else "FAILED")
-    if method in ("log", "finish"):
-        assert Results.load(run.folder).frame.equals(results().frame)
-        assert good.results is not None
+    with pytest.raises(TrackingError) as caught, tracked(run, bad=Failing(), good=good) as running:
+        running.save(results())
+    says = f"sink 'bad' can't take the run, which is safe in {run.folder}: the same command with resume=true sends it: "
+    assert str(caught.value).startswith(f"{says}ConnectionError: the line is cut")
+    state = read_state(run.folder)
+    assert (state["status"], list(state["meant"]), list(state["sinks"])) == ("FINISHED", ["bad", "good"], ["good"])
+    assert good.results is not None
+    assert Results.load(run.folder).frame.equals(results().frame)
+    assert good.results.frame.equals(results().frame)
+    assert finished_on_disk(tmp_path, run.key) == run.folder
+
+
+def test_a_sink_that_can_not_be_used_stops_the_run_before_it_begins(tmp_path: Path) -> None:
+    class Unusable(Sink):
+        def check(self, tracking_folder: Path) -> Mapping[str, str]:
+            raise TrackingError("no library")
+
+    run = run_of(tmp_path)
+    with pytest.raises(TrackingError, match="no library"), tracked(run, bad=Unusable()):
+        raise AssertionError
+    assert not run.folder.exists()
 
 
 def test_a_sink_that_exits_does_not_end_the_command(tmp_path: Path) -> None:
     class Exits(Sink):
-        def log(self, results: Results, folder: Path) -> None:
+        def send(self, run: Run, results: Results) -> Mapping[str, str]:
             raise SystemExit(3)
 
-    with (
-        pytest.raises(TrackingError, match=r"it called sys\.exit\(3\)"),
-        tracked(run_of(tmp_path), x=Exits()) as r,
-    ):
-        r.log(results())
+    with pytest.raises(TrackingError, match=r"it called sys\.exit\(3\)"), tracked(run_of(tmp_path), x=Exits()) as job:
+        job.save(results())
 
 
-def test_without_sinks_all_is_on_disk(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("error", "status"), [(MetricError("no rows"), "FAILED"), (KeyboardInterrupt(), "KILLED")])
+def test_a_sink_gets_what_failed_too(tmp_path: Path, error: BaseException, status: str) -> None:
+    sink = MemorySink()
+    with pytest.raises(type(error)), tracked(run_of(tmp_path), one=sink):
+        raise error
+    assert sink.run is not None
+    assert (sink.run.status, sink.run.error is None, sink.results.measures()) == (status, False, [])
+
+
+def test_without_sinks_all_is_on_disk_and_a_sweep_takes_it_over(tmp_path: Path) -> None:
     run = run_of(tmp_path)
     with tracked(run) as running:
-        running.log(results())
-    assert state(tmp_path)["status"] == "FINISHED"
-    assert running.link == ""
-    assert Results.load(run.folder).frame.equals(results().frame)
+        running.save(results())
     assert finished_on_disk(tmp_path, run.key) == run.folder
-    again = run_of(tmp_path, sweep="again")
-    assert reuse(again, Sinks({})) == run.folder
-    assert reuse(run_of(tmp_path, "gpt2"), Sinks({})) is None
+    assert reuse(run_of(tmp_path, sweep="again")) == run.folder
+    assert reuse(run_of(tmp_path, "gpt2")) is None
     sweep, compared = Sweep("again", tmp_path, 0.0), []
-    report = close_sweep(sweep, Sinks({}), lambda pairs, folder: compared.extend(label for label, _ in pairs) or [])
+    report = close_sweep(sweep, lambda pairs, folder: compared.extend(label for label, _ in pairs) or [])
     assert (report.status, report.error, compared) == ("FINISHED", None, ["bert"])
     assert (sweep.summary / "jobs.json").exists()
-    assert Sinks({}).charts_link(sweep) == ""
+    assert send_sweep(sweep, report, {}) == ("", [])
+    sink = Named()
+    for _ in range(2):  # the second time the sink has it
+        assert send_sweep(sweep, report, {"one": sink}) == ("", [])
+        assert sink.run is not None
+        assert (sink.run.sweep, sink.run.folder) == ("again", run.folder)
+        sink.run = replace(sink.run, name="not sent again")
+    assert read_state(run.folder)["sinks"] == {"one": {"link": "https://there/bert"}}
+    assert read_state(tmp_path / "results" / "again" / "bert")["link"] == "https://there/bert"
 
 
-def test_status_says_what_each_sink_calls_the_run(tmp_path: Path) -> None:
-    class Named(MemorySink):
-        def metadata(self) -> dict[str, str]:
-            return {"link": "https://there/1", "id": "1"}
+def test_a_sweeps_sinks_get_their_own_words_back_and_one_that_fails_is_asked_once(tmp_path: Path) -> None:
+    got = []
 
-    with tracked(run_of(tmp_path), silent=MemorySink(), named=Named()) as running:
-        running.log(results())
-    assert running.link == "https://there/1"
-    assert state(tmp_path)["sinks"] == {"named": {"link": "https://there/1", "id": "1"}}
-
-
-def test_a_sweep_s_sinks_get_their_own_words_back(tmp_path: Path) -> None:
-    closed = []
-
-    class Named(MemorySink):
-        def metadata(self) -> dict[str, str]:
-            return {"id": str(self.run.key if self.run else "")}
-
-        def finish_sweep(self, sweep: Sweep, report: Any, metadata: Any) -> None:
-            closed.append([dict(one) for one in metadata])
-
-        def charts_link(self, sweep: Sweep) -> str:
+    class Charts(Named):
+        def send_sweep(self, sweep: Sweep, report: Any, sent: Any) -> str:
+            got.append([dict(each) for each in sent])
             return f"https://there/{sweep.id}"
 
+    class Counting(Failing):
+        calls = 0
+
+        def send(self, run: Run, results: Results) -> Mapping[str, str]:
+            self.calls += 1
+            return super().send(run, results)
+
     for name in ("a", "b"):
-        with tracked(run_of(tmp_path, name, sweep="s"), one=Named(), bad=MemorySink()) as running:
-            running.log(results())
-    sweep, sinks = Sweep("s", tmp_path, 0.0), Sinks({"bad": Failing("finish_sweep"), "one": Named()})
-    report = close_sweep(sweep, sinks, lambda pairs, folder: [])
-    assert closed == [[{"id": "key of a"}, {"id": "key of b"}]]
-    settle = f"settle the sweep, whose comparison is in {sweep.summary}"
-    assert report.error == f"sink 'bad' can't {settle}: ConnectionError: the line is cut"
-    assert [row.status for row in report.rows] == ["FINISHED", "FINISHED"]
-    assert sinks.charts_link(sweep) == "https://there/s"
+        with tracked(run_of(tmp_path, name, sweep="s")) as running:
+            running.save(results())
+    sweep, bad = Sweep("s", tmp_path, 0.0), Counting()
+    report = close_sweep(sweep, lambda pairs, folder: [])
+    link, problems = send_sweep(sweep, report, {"bad": bad, "one": Charts()})
+    assert (link, len(problems), bad.calls) == ("https://there/s", 1, 1)
+    assert got == [[{"link": "https://there/a"}, {"link": "https://there/b"}]]

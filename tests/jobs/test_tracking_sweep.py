@@ -19,6 +19,7 @@ from ctxexp.command import configured
 from ctxexp.errors import ModelError, Terminated
 from ctxexp.files.job_folder import job_folder
 from ctxexp.jobs import labels, run_name, title_of
+from ctxexp.jobs.sending import send_sweep
 from ctxexp.jobs.sweep import close_sweep, note_failure, open_sweep, run_application
 from ctxexp.report import colours
 from ctxexp.sinks import SweepReport, SweepRow
@@ -35,10 +36,8 @@ from omegaconf import OmegaConf
 from ctxexp.jobs.sweep import run_application
 from ctxexp.command.job import current_job
 from ctxexp.errors import ModelError
-from ctxexp.jobs import job, new_run
-from ctxexp.jobs import Sinks
+from ctxexp.jobs import job, new_run, save
 from ctxexp.files.job_folder import new_id
-from ctxexp.sinks.mlflow import MlflowSink
 from tests.sample_results import results_with, run_info
 
 @hydra.main(version_base="1.3", config_path=".", config_name="config")
@@ -49,11 +48,9 @@ def task(config):
     if config.model == "swallowed":
         return
     folder, overrides = current_job(t.folder, t.sweep or new_id())
-    to = config.sink.mlflow
-    sinks = Sinks({"mlflow": MlflowSink(uri=to.uri, experiment=to.experiment)})
     run = new_run(folder, Path(t.folder), name=config.model, key=config.model, params=OmegaConf.to_container(config),
                   config=OmegaConf.to_yaml(config), sweep=t.sweep)
-    with job(run, sinks, overrides=overrides) as running:
+    with job(run, overrides=overrides):
         if config.model == "broken":
             raise ModelError("no such checkpoint")
         if config.model == "slow":
@@ -62,7 +59,7 @@ def task(config):
         layers = 3 if config.model == "elmo" else 5
         curve = np.linspace(0, 1, layers) + config.seed
         info = run_info(title=config.model, n_layers=layers)
-        running.log(results_with({"self_similarity/adjusted": curve}, info=info))
+        save(results_with({"self_similarity/adjusted": curve}, info=info), folder)
 
 def summarise(pairs, folder):
     path = folder / "comparison.txt"
@@ -298,11 +295,11 @@ def test_a_worker_that_the_system_kills_is_one_line(capsys: pytest.CaptureFixtur
 
 
 def test_one_bad_row_does_not_stop_the_comparison(app: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found, sinks = stored_sweep(app / "store with 'quotes'", "model=a,b")
+    found, _ = stored_sweep(app / "store with 'quotes'", "model=a,b")
     bad, good = finish_job(found, "bert", 0, FLAT), finish_job(found, "elmo", 1, FLAT)
     (bad / "results.json").write_bytes((good / "results.json").read_bytes()[:-9])
     compared: list[str] = []
-    report = close_sweep(found, sinks, lambda pairs, folder: compared.extend(label for label, _ in pairs) or [])
+    report = close_sweep(found, lambda pairs, folder: compared.extend(label for label, _ in pairs) or [])
     assert compared == ["elmo"]
     assert report.error.startswith(f"bert is left out of the comparison: {bad / 'results.json'} is not a results file")
     assert report.error.count("\n") == 0
@@ -317,18 +314,20 @@ def test_summary_that_fails_hides_no_job(app: Path) -> None:
     def summarise(pairs: list, folder: Path) -> list[Path]:
         raise RuntimeError("no font")
 
-    report = close_sweep(found, sinks, summarise)
+    report = close_sweep(found, summarise)
+    assert send_sweep(found, report, sinks) == ("", [])
     assert [row.status for row in report.rows] == ["FINISHED"]
     assert report.error.startswith("the comparison failed: Traceback")
     assert runs(app)["comparison of 1 jobs"].info.status == "FAILED"
     shutil.rmtree(found.tracking_folder / "results")
-    assert close_sweep(found, sinks, summarise).rows == []  # nothing ran: no summary either
+    assert close_sweep(found, summarise).rows == []  # nothing ran: no summary either
     assert len(runs(app)) == 2
 
 
 def test_note_is_a_table_of_linked_jobs() -> None:
-    row = SweepRow("bert", [], "FAILED", "a | b\nc", Path(), Path(), "http://h/#/experiments/1/runs/0")
-    lines = sweep_note(SweepReport([row]), ["0123456789"], "http://h/#/experiments/1/runs?x").splitlines()
+    row = SweepRow("bert", [], "FAILED", "a | b\nc", Path(), "bert", Path())
+    sent = [{"run_id": "0123456789", "link": "http://h/#/experiments/1/runs/0"}]
+    lines = sweep_note(SweepReport([row]), sent, "http://h/#/experiments/1/runs?x").splitlines()
     assert lines[0].startswith("[Curves of all jobs](#/experiments/1/runs?x). MLflow's own *Compare* page shows last")
     assert lines[-1] == "| bert | FAILED | [01234567](#/experiments/1/runs/0) | a / b |"
 

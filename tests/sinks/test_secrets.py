@@ -6,14 +6,13 @@ import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 
 from ctxexp.errors import ConfigError
 from ctxexp.files import credentials
-from ctxexp.jobs import describe_sinks
+from ctxexp.files.job_folder import write_state
+from ctxexp.jobs.sending import link_of
 from tests.composed import config_of, forget_plugin_files, run_command_line
 
 SECRET = "hunter22$@{' x"
@@ -30,18 +29,19 @@ class Watch(Sink):
     def __init__(self, *, pin="", api_key=""):
         self.pin, self.api_key = pin, api_key
 
-    def log(self, results, folder):
+    def send(self, run, results):
         with Path(os.environ["RECEIVED"]).open("a") as file:
             file.write(f"{self.pin}|{self.api_key}\\n")
+        return {"link": f"https://host/runs?id={self.pin}", "hint": f", served by key{self.pin}_v2"}
 
 class Leaky(Watch):
-    """Raises errors and returns a link that quote its key."""
+    """Raises errors and tells texts that quote its key."""
 
-    def log(self, results, folder):
+    def check(self, folder):
+        return {"address": f"https://host/{self.pin}"}
+
+    def send(self, run, results):
         raise ValueError(f"no such key: {self.pin}, {self.pin!r}, key{self.pin}_v2")
-
-    def metadata(self):
-        return {"link": f"https://host/runs?id={self.pin}", "hint": f", served by key{self.pin}_v2"}
 
 @ctxexp.hookimpl
 def register_sinks(register):
@@ -96,6 +96,7 @@ def test_a_secret_reaches_the_sink_alone(
     assert received.read_text().splitlines() == [given] * (2 if sweep else 1)
     assert_hidden("hunter22", "".join(capfd.readouterr()))
     assert "${oc.env:MYKEY}" in next(Path().rglob("config.yaml")).read_text()
+    assert "https://host/runs?id=" in next(Path().rglob("status.json")).read_text()
 
 
 @pytest.mark.parametrize(
@@ -164,7 +165,7 @@ def test_errors_and_links_of_sinks_are_masked(
     printed = "".join(capfd.readouterr())
     assert "ValueError: no such key: ***, '***', key***_v2" in printed
     assert_hidden("hunter22", printed)
-    assert "https://host/runs?id=***" in next(Path().rglob("status.json")).read_text()
+    assert "https://host/***" in next(Path().rglob("status.json")).read_text()
 
 
 def test_a_variable_that_is_not_set_is_named_with_its_key(received: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -174,7 +175,8 @@ def test_a_variable_that_is_not_set_is_named_with_its_key(received: Path, capfd:
 
 def test_the_link_that_is_printed_needs_nothing_started_first(tmp_path: Path) -> None:
     links = {"mlflow": {"link": "http://store", "hint": ", served by ctxexp ui"}, "other": {}, "mine": {"link": "u"}}
-    assert describe_sinks(tmp_path, cast(Any, SimpleNamespace(descriptions=lambda: links))) == "u"
+    write_state(tmp_path, sinks=links)
+    assert link_of(tmp_path) == "u"
 
 
 @pytest.mark.parametrize("flags", [["--cfg", "job"], ["--cfg", "job", "--resolve"], ["--info", "config"]])

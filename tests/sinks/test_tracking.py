@@ -28,9 +28,11 @@ from ctxexp import Results
 from ctxexp.errors import MetricError, Terminated, TrackingError
 from ctxexp.files.job_folder import job_folder
 from ctxexp.files.process import HOST, PID, STARTED, defer_signals, process_tags, raise_on_termination, why_gone
-from ctxexp.jobs import Sinks, finished_on_disk, reuse
+from ctxexp.jobs import finished_on_disk, reuse
+from ctxexp.jobs.sending import check_sinks, send_runs
+from ctxexp.jobs.uploading import upload
 from ctxexp.sinks import load_run
-from ctxexp.sinks.mlflow import database, upload
+from ctxexp.sinks.mlflow import database
 from ctxexp.sinks.views import metric_names
 from tests.sample_results import results_with, run_info
 from tests.shipped import MlflowSink
@@ -80,8 +82,8 @@ def store(tmp_path: Path, empty_store: Path) -> Path:
     return folder
 
 
-def sinks() -> Sinks:
-    return Sinks({"mlflow": MlflowSink(experiment="study")})
+def sinks() -> dict[str, MlflowSink]:
+    return {"mlflow": MlflowSink(experiment="study")}
 
 
 def run_job(
@@ -91,9 +93,9 @@ def run_job(
     params, config = params or {"seed": 0}, f"model: {name}\n"
     run = run_of(folder, store, name, key=f"key of {name}", params=params, config=config)
     to = sinks()
-    to.prepare_all(store)
-    with tracked(run, **to.sinks) as running:
-        (body or (lambda running: running.log(results(name))))(running)
+    check_sinks(to, store)
+    with tracked(run, **to) as running:
+        (body or (lambda running: running.save(results(name))))(running)
     return folder
 
 
@@ -213,14 +215,15 @@ def test_the_experiment_is_the_one_that_mlflows_variables_name(store: Path, monk
     client = client_of(store)
     number = client.create_experiment("by number")
     monkeypatch.setenv("MLFLOW_EXPERIMENT_ID", number)
-    assert MlflowSink().prepare_jobs(store)["experiment"] == "by number"
+    run = load_run(run_job(store), store)
+    assert MlflowSink().send(run, results())["experiment"] == "by number"
     monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "by name")
-    assert MlflowSink().prepare_jobs(store)["experiment"] == "by name"
-    assert "experiment" not in MlflowSink(experiment="typed").prepare_jobs(store)
+    assert MlflowSink().send(run, results())["experiment"] == "by name" == MlflowSink().check(store)["experiment"]
+    assert MlflowSink(experiment="typed").check(store)["experiment"] == "typed"
     monkeypatch.delenv("MLFLOW_EXPERIMENT_NAME")
     monkeypatch.setenv("MLFLOW_EXPERIMENT_ID", "31415")
     with pytest.raises(TrackingError, match="MLFLOW_EXPERIMENT_ID=31415"):
-        MlflowSink().prepare_jobs(store)
+        MlflowSink().send(run, results())
 
 
 def test_every_curve_reads_back_by_layer(store: Path) -> None:
@@ -241,7 +244,6 @@ def test_every_curve_reads_back_by_layer(store: Path) -> None:
     assert tags["ctxexp.encoder"] == "bert-mini@0"
     assert tags["mlflow.user"]
     assert tags["mlflow.source.name"]
-    assert tags[PID] == str(os.getpid())
     client = client_of(store)
     names = {artifact.path for artifact in client.list_artifacts(run.info.run_id)}
     assert names == {
@@ -265,12 +267,12 @@ def test_metrics_are_what_people_compare_or_all(store: Path) -> None:
     found = results_with(
         dict.fromkeys([*kept, "m/n", "m/sd", "m/undefined", "own/n", "sts/STS12/mean"], curve), info=info
     )
-    run = run_job(store, body=lambda job: job.log(found))
+    run = run_job(store, body=lambda job: job.save(found))
     sent = {key for key in runs(store)[0].data.metrics if "/" in key and " " not in key}
     assert sent == set(kept)
     sink = MlflowSink(uri=f"sqlite:///{store / 'mlflow.db'}", experiment="all", metrics="all")
-    sink.send_once(load_run(run, store))
-    sent = sink.client.get_run(sink.run_id).data.metrics
+    run_id = sink.send(load_run(run, store), found)["run_id"]
+    sent = sink.client.get_run(run_id).data.metrics
     assert {key for key in sent if "/" in key and " " not in key} == set(found.by_name)
 
 
@@ -278,7 +280,7 @@ def test_infinity_is_a_gap_that_a_tag_names(store: Path) -> None:
     found = results()
     frame = found.frame
     frame.loc[(frame["statistic"] == "raw") & (frame["layer"] == 2), "value"] = math.inf
-    run_job(store, body=lambda job: job.log(found))
+    run_job(store, body=lambda job: job.save(found))
     [run] = runs(store)
     values = [value for _, value in history(store, run.info.run_id, "self_similarity/raw")]
     assert math.isnan(values[2])
@@ -290,7 +292,7 @@ def test_more_metrics_and_params_than_a_batch(store: Path) -> None:
     curves = {f"measure_{i}/raw": np.arange(40) + i / 64 for i in range(30)}
     nested = {"a": {"b": [1, 2], "c": True, "e": {"f": 1, "g": None}, "h": None}, "d": "yes", "i": {}}
     many = {f"word_{i}": i for i in range(250)} | {"long": "x" * 10_000} | nested
-    run_job(store, **many, body=lambda job: job.log(results_with(curves)))
+    run_job(store, **many, body=lambda job: job.save(results_with(curves)))
     [run] = runs(store)
     assert [v for _, v in history(store, run.info.run_id, "measure_29/raw")] == (np.arange(40) + 29 / 64).tolist()
     assert len(run.data.params) == 255
@@ -372,24 +374,20 @@ def start_child(store: Path) -> BaseProcess:
 
 def test_a_killed_process_leaves_nothing_running_after_the_next_start(store: Path) -> None:
     child = start_child(store)
-    MlflowSink(experiment="study").prepare_jobs(store)
-    assert [run.info.status for run in runs(store)] == ["RUNNING"]  # it lives
+    folder = job_folder(store, "single", 0, ["model=bert"])
+    check_sinks({}, store)
+    assert state(folder)["status"] == "RUNNING"  # it lives
     child.kill()
     child.join(30)
-    folder = job_folder(store, "single", 0, ["model=bert"])
     for pid in (child.pid, os.getpid()):  # half-written files, of it and of a process that lives
         part = folder / f"a.png.{pid}.part"
         part.touch()
         os.utime(part, (1, 1))
     run_job(store, "gpt2", number=1)
     assert [path.name for path in folder.rglob("*.part")] == [f"a.png.{os.getpid()}.part"]
-    found = {run.info.run_name: run for run in runs(store)}
-    assert found["gpt2"].info.status == "FINISHED"
-    assert found["bert"].info.status == "KILLED"
-    host = found["bert"].data.tags[HOST]
-    assert found["bert"].data.tags["ctxexp.closed"] == f"process {child.pid} on {host} is gone"
-    dead = state(folder)
-    assert (dead["status"], dead["error"]) == ("KILLED", f"process {child.pid} on {host} is gone")
+    assert {run.info.run_name: run.info.status for run in runs(store)} == {"gpt2": "FINISHED"}
+    why = f"process {child.pid} on {process_tags()[HOST]} is gone"
+    assert (state(folder)["status"], state(folder)["error"]) == ("KILLED", why)
 
 
 def test_a_reused_process_number_is_another_process() -> None:
@@ -419,28 +417,49 @@ def mend_store(store: Path) -> None:
         connection.execute("ALTER TABLE metrics_away RENAME TO metrics")
 
 
-def test_results_survive_a_store_that_breaks_and_upload_once(store: Path) -> None:
-    def body(job: Any) -> None:
-        job.save(results())
+@pytest.mark.parametrize("left", ["nothing", "half a run"])
+def test_results_survive_a_store_that_breaks_and_upload_once(store: Path, left: str) -> None:
+    if left == "nothing":
+        content = (store / "mlflow.db").read_bytes()
+        (store / "mlflow.db").write_bytes(b"not a database at all" * 100)
+    else:
         break_store(store)
-        job.log(results())
-
-    with pytest.raises(TrackingError, match=r"cannot log in sqlite.*results are safe in .*ctxexp upload '?/"):
-        run_job(store, body=body)
-    mend_store(store)
+    with pytest.raises(TrackingError, match=r"all is safe on disk, and this sends it later: ctxexp upload '?/"):
+        run_job(store)
     folder = job_folder(store, "single", 0, ["model=bert"])
-    assert state(folder)["status"] == "FAILED"
-    assert "ctxexp.error" in runs(store)[0].data.tags
+    assert (state(folder)["status"], state(folder).get("sinks")) == ("FINISHED", None)
+    assert finished_on_disk(store, "key of bert") == folder
+    if left == "nothing":
+        (store / "mlflow.db").write_bytes(content)
+    else:
+        mend_store(store)
+        assert [run.info.status for run in runs(store)] == ["RUNNING"]
     [sent] = upload(folder)
-    [again] = upload(folder.parent)  # the sweep's folder serves as well
+    [again] = upload(folder.parent)  # the folder above serves as well
     assert sent.is_new
     assert not again.is_new
     [run] = runs(store)  # the broken run was replaced
     assert run.info.run_id == sent.run_id == again.run_id
     assert run.info.status == "FINISHED"
-    assert "ctxexp.error" not in run.data.tags
+    assert run.info.end_time == state(folder)["ended"]  # of the measuring, not of the sending
     assert len(history(store, run.info.run_id, "self_similarity/raw")) == LAYERS
-    assert state(folder)["status"] == "FINISHED"
+    assert state(folder)["sinks"]["mlflow"]["run_id"] == sent.run_id
+
+
+def test_upload_sends_to_the_store_that_was_meant(store: Path, tmp_path: Path, empty_store: Path) -> None:
+    other = tmp_path / "other.db"
+    other.write_bytes(b"not a database at all" * 100)
+    run = run_of(store / "results" / "single" / "0", store)
+    sink = MlflowSink(uri=f"sqlite:///{other}", experiment="theirs")
+    with pytest.raises(TrackingError, match="ctxexp upload"), tracked(run, mlflow=sink) as running:
+        running.save(results())
+    shutil.copy(empty_store / "mlflow.db", other)
+    [sent] = upload(run.folder)
+    assert sent.is_new
+    client = database.client(f"sqlite:///{other}")
+    experiment = client.get_experiment_by_name("theirs").experiment_id
+    assert [each.info.run_id for each in client.search_runs([experiment])] == [sent.run_id]
+    assert runs(store) == []
 
 
 def test_upload_to_another_store(store: Path, tmp_path: Path, empty_store: Path) -> None:
@@ -475,12 +494,11 @@ def test_upload_of_what_is_no_run(store: Path, tmp_path: Path) -> None:
 
 
 def resume(store: Path, group: str, name: str = "bert") -> Path | None:
-    """What a job of a sweep `group`, or a single one if that is empty, takes over."""
-    folder = job_folder(store, group or "alone", 0)
-    run = run_of(folder, store, name, key=f"key of {name}", sweep=group or None)
-    to = sinks()
-    to.prepare_all(store)
-    return reuse(run, to)
+    """What a job of a sweep `group` takes over."""
+    folder = job_folder(store, group, 0)
+    earlier = reuse(run_of(folder, store, name, key=f"key of {name}", sweep=group))
+    assert not earlier or not send_runs([folder], sinks(), store, sweep=group)
+    return earlier
 
 
 def test_resume_skips_what_finished_and_nothing_else(store: Path) -> None:

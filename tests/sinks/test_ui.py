@@ -18,7 +18,8 @@ import pytest
 from mlflow import MlflowClient
 from mlflow.entities import Run
 
-from ctxexp.jobs.sweep import close_sweep
+from ctxexp.jobs.sending import send_sweep
+from ctxexp.jobs.sweep import close_sweep, report_of
 from ctxexp.sinks.mlflow import database
 from ctxexp.sinks.ui import last_sweep_link
 from tests.browser import headless
@@ -47,8 +48,9 @@ def stored(tmp_path_factory: pytest.TempPathFactory, empty_store: Path) -> Any:
         about = run_info(title=name, n_layers=layers, measures={"anisotropy": {"main": "mean_cosine"}})
         about |= run_info(encoder=name, corpus="polysemy", fingerprint="0")
         finish_job(sweep, name, number, results_with(dict.fromkeys(keys, curve), info=about))
-    report = close_sweep(sweep, sinks, lambda pairs, folder: [])
+    report = close_sweep(sweep, lambda pairs, folder: [])
     assert report.error is None
+    assert send_sweep(sweep, report, sinks) == ("", [])
     return sweep
 
 
@@ -119,8 +121,8 @@ def test_upload_through_the_server(stored: Any, address: str, capsys: pytest.Cap
         assert [line.count(f": {answer}, {address}") for line in said] == [1] * 3
     client = database.client(address)
     runs = client.search_runs([client.get_experiment_by_name("sent").experiment_id])
-    assert sorted(run.info.run_name for run in runs) == sorted(MODELS)
-    for run in runs:
+    assert sorted(run.info.run_name for run in runs) == sorted([*MODELS, "comparison of 3 jobs"])
+    for run in (run for run in runs if run.info.run_name in MODELS):
         history = client.get_metric_history(run.info.run_id, "self_similarity/raw")
         assert sorted(m.step for m in history) == list(range(MODELS[run.info.run_name]))
         assert "results.json" in [a.path for a in client.list_artifacts(run.info.run_id)]
@@ -142,7 +144,8 @@ def test_a_server_that_serves_no_files_is_named_and_fails_nothing(
         (said,) = [line for line in caplog.messages if "serves no artifacts" in line]
         assert str(tmp_path / place) in said
         assert ("are written to" in said) == written
-        runs = client.search_runs([made], "attributes.status = 'FINISHED' AND tags.`ctxexp.logged` = 'true'")
+        whole = "attributes.status = 'FINISHED' AND tags.`ctxexp.logged` = 'true' AND tags.`ctxexp.kind` = 'job'"
+        runs = client.search_runs([made], whole)
         assert len(runs) == len(MODELS)
         assert len([*(tmp_path / "there").glob("*/artifacts/results.json")]) == len(MODELS)
         client.delete_experiment(made)
@@ -152,8 +155,7 @@ def test_serve_says_where_the_curves_are(stored: Any, said: list[str], address: 
     assert said[2].startswith(f"curves: {address}")
     assert stored.id in said[2]
     sink = MlflowSink(uri=address, experiment="study")
-    sink.prepare_jobs(stored.tracking_folder)
-    assert sink.charts_link(stored) == said[2].partition(": ")[2]
+    assert send_sweep(stored, report_of(stored), {"mlflow": sink}) == (said[2].partition(": ")[2], [])
 
 
 def test_the_last_sweep_is_one_that_has_a_finished_run(stored: Any) -> None:

@@ -55,12 +55,11 @@ def experiment(client: MlflowClient) -> str:
 
 def test_a_lone_run_has_a_link_and_a_note(client: MlflowClient, tmp_path: Path) -> None:
     sink, folder = MlflowSink(experiment="study"), tmp_path / "results" / "single" / "0"
-    sink.start(run_of(folder, tmp_path))
-    sink.log(measured(), folder)
-    sink.finish("FINISHED")
-    assert f"{sink.run_id}/model-metrics" in str(last_sweep_link(client.tracking_uri, "study", "http://h"))
+    folder.mkdir(parents=True)
+    run_id = sink.send(run_of(folder, tmp_path), measured())["run_id"]
+    assert f"{run_id}/model-metrics" in str(last_sweep_link(client.tracking_uri, "study", "http://h"))
     note = client.get_experiment(experiment(client)).tags["mlflow.note.content"]
-    report = f"#/experiments/{experiment(client)}/runs/{sink.run_id}/artifacts/report.html"
+    report = f"#/experiments/{experiment(client)}/runs/{run_id}/artifacts/report.html"
     assert note.startswith(
         f"[Last run]({report}): In bert, self similarity (adjusted) falls from 0.60 at the input to 0.20 at"
     )

@@ -153,8 +153,8 @@ class Mine(ctxexp.Sink):
     def __init__(self, *, api_key: str = ""):
         pass
 
-    def log(self, results, folder):
-        pass
+    def send(self, run, results):
+        return {}
 
 @ctxexp.hookimpl
 def register_sinks(register):

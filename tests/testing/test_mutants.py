@@ -483,26 +483,24 @@ CONTROLS = [
 # Sinks.
 
 
-def _needs_a_start(self: MemorySink, status: Any, error: str | None = None) -> None:
-    assert self.run is not None
-    self.run.folder.exists()
+def _touches(self: MemorySink, run: Run, results: Results) -> Any:
+    (run.folder / "sent").touch()
+    return {}
 
 
-def _touches(self: MemorySink, results: Results, folder: Path) -> None:
-    (folder / "sent").touch()
-
-
-def _rounds(self: MemorySink, results: Results, folder: Path) -> None:
+def _rounds(self: MemorySink, run: Run, results: Results) -> Any:
     results.frame["value"] = results.frame["value"].round(3)
+    return {}
 
 
-def _short_names_only(self: MemorySink, run: Run) -> None:
+def _short_names_only(self: MemorySink, run: Run, results: Results) -> Any:
     run.name.encode("ascii")
+    return {}
 
 
-def _some_values(self: MemorySink, results: Results, folder: Path) -> None:
-    MemorySink.log(self, results, folder)
+def _some_values(self: MemorySink, run: Run, results: Results) -> Any:
     float(results.frame["value"].iloc[0])
+    return {}
 
 
 def _does_not_answer(self: MemorySink, store: Path) -> Any:
@@ -512,15 +510,14 @@ def _does_not_answer(self: MemorySink, store: Path) -> Any:
 sink = mutants(MemorySink)
 SINKS = [
     (dict, "expected a ctxexp.Sink, got dict"),
-    (sink(prepare_jobs=lambda self, store: None), "prepare_jobs() gave None"),
-    (sink(prepare_jobs=_does_not_answer), "it raised TrackingError: the store does not"),
-    (sink(metadata=lambda self: {"link": None}), "metadata() gave {'link': None}"),
-    (sink(log=_rounds), "log() changes the results"),
-    (sink(log=_touches), "the run's folder has other files than before"),
-    (sink(finish=_needs_a_start), "AssertionError"),
-    (sink(start=_short_names_only), "UnicodeEncodeError"),
-    (sink(log=_some_values), "IndexError"),
-    (sink(charts_link=lambda self, sweep: None), "charts_link() gave None; expected a text"),
+    (sink(check=lambda self, store: None), "check() gave None"),
+    (sink(check=_does_not_answer), "it raised TrackingError: the store does not"),
+    (sink(send=lambda self, run, results: {"link": None}), "send() gave {'link': None}"),
+    (sink(send=_rounds), "send() changes the results"),
+    (sink(send=_touches), "the run's folder has other files than before"),
+    (sink(send=_short_names_only), "UnicodeEncodeError"),
+    (sink(send=_some_values), "IndexError"),
+    (sink(send_sweep=lambda self, sweep, report, sent: None), "send_sweep() gave None; expected a link"),
 ]
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ctxexp import Results
 from ctxexp.command import registry
 from ctxexp.errors import ConfigError
+from ctxexp.files.job_folder import read_state
 from ctxexp.testing import check
 from tests.sample_results import results_with
 from tests.shipped import MlflowSink
@@ -45,24 +45,25 @@ BLOCK, HEADER = 32768, 7  # bytes of an offline file's blocks; of its beginning,
 LAST, WAIT = (1, 4), 10  # kinds of a record's last part; seconds, at most, for what a finished run still writes
 
 
-def of_mlflow_store(sink: Any) -> list[Point]:
-    keys = sink.client.get_run(sink.run_id).data.metrics
-    return [(key, p.step, p.value) for key in keys for p in sink.client.get_metric_history(sink.run_id, key)]
+def of_mlflow_store(sink: Any, sent: dict[str, str]) -> list[Point]:
+    keys = sink.client.get_run(sent["run_id"]).data.metrics
+    return [(key, p.step, p.value) for key in keys for p in sink.client.get_metric_history(sent["run_id"], key)]
 
 
-def of_trackio_store(sink: Any) -> list[Point]:
+def of_trackio_store(sink: Any, sent: dict[str, str]) -> list[Point]:
     from trackio.sqlite_storage import SQLiteStorage
 
-    rows = SQLiteStorage.get_logs(sink.project, sink._run.name, run_id=sink._run.id)
+    rows = SQLiteStorage.get_logs(sink.project, "bert", run_id=sent["run_id"])
     return [(name, row["step"], row[name]) for row in rows for name in row if name not in ("step", "timestamp")]
 
 
-def of_wandb_store(sink: Any) -> list[Point]:
+def of_wandb_store(sink: Any, sent: dict[str, str]) -> list[Point]:
     from wandb.proto.wandb_internal_pb2 import Record
 
     end, kept = time.monotonic() + WAIT, list[Any]()
     while time.monotonic() < end and not any(one.HasField("exit") for one in kept):  # another process writes it
-        kept = [Record.FromString(each) for each in wandb_records(Path(sink._run.settings.sync_file))]
+        [file] = Path(sent["hint"].removeprefix("wandb sync ")).glob("*.wandb")
+        kept = [Record.FromString(each) for each in wandb_records(file)]
     items = [(one.history.step.num, item) for one in kept for item in one.history.item]
     points = [(item.nested_key[0] if item.nested_key else item.key, i, item.value_json) for i, item in items]
     return [(name, i, float(json.loads(value))) for name, i, value in points if not name.startswith("_")]
@@ -91,10 +92,10 @@ def read_back(folder: Path, sink: Any) -> set[tuple[str, int, float]]:
     job_folder.mkdir(parents=True)
     params = {"model": {"name": "bert – é", "layers": [1, 2]}, "seed": 0}
     with tracked(run_of(job_folder, folder, params=params), own=sink) as job:
-        job.log(results_with(CURVES))
-    assert json.loads((job_folder / "status.json").read_text())["status"] == "FINISHED"
-    assert Results.load(job_folder).measures()
-    return {point for point in STORES[type(sink).__name__](sink) if point[2] == point[2]}
+        job.save(results_with(CURVES))
+    sent = read_state(job_folder)["sinks"]["own"]
+    assert {"run_id", "hint"} <= {*sent}
+    return {point for point in STORES[type(sink).__name__](sink, sent) if point[2] == point[2]}
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +110,6 @@ def test_its_store_equals_mlflow_s(
     own = sink(project="p")
     finite = {(n, i, x) for n, curve in CURVES.items() for i, x in enumerate(curve.tolist()) if np.isfinite(x)}
     assert read_back(tmp_path, own) == finite == {point for point in of_mlflow if point[0] in CURVES}
-    assert set(own.metadata()) == {"run_id", "hint"}
     assert capfd.readouterr().out == ""
 
 

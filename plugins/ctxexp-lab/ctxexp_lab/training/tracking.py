@@ -52,7 +52,7 @@ def tracked(store: str | None, name: str, folder: Path, recipe: Mapping[str, obj
 
     is_address = ":" in store and not Path(store).exists()
     sink = registry().find("sink", "mlflow").factory(uri=store if is_address else None, experiment=EXPERIMENT)
-    sink.prepare_jobs(user_path(STORE if is_address else store))
+    sink.connect(user_path(STORE if is_address else store))
     client = sink.client
     try:
         run_id = _run_of(client, sink.experiment_id, name, folder, recipe)
