@@ -63,10 +63,10 @@ SLOW = (  # over a second each, so that a mutant that survives would take a minu
     "tests/measuring/test_coverage.py",
     "tests/metrics/test_sts_published.py",
     "tests/measuring/test_golden.py",
-    "tests/measuring/test_bounded.py::test_curves_of_sts_are_those_of_all_contexts",
-    "tests/measuring/test_one_pass.py::test_a_stop_loses_one_shard",
-    "tests/measuring/test_one_pass.py::test_intervals_of_shards_have_about_the_right_width",
-    "tests/measuring/test_one_pass.py::test_a_model_gives_what_stored_rows_give",
+    "plugins/ctxexp-scale/tests/test_bounded.py::test_curves_of_sts_are_those_of_all_contexts",
+    "plugins/ctxexp-scale/tests/test_one_pass.py::test_a_stop_loses_one_shard",
+    "plugins/ctxexp-scale/tests/test_one_pass.py::test_intervals_of_shards_have_about_the_right_width",
+    "plugins/ctxexp-scale/tests/test_one_pass.py::test_a_model_gives_what_stored_rows_give",
 )
 ONE_TOKEN = ("number", "name", "remove_unary_ops", "keywords", "swap_op", "augmented_assignment", "match", "if_exp")
 INNER = "--mutmut"  # this script as mutmut, with the operators of ONE_TOKEN only

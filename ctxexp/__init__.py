@@ -10,12 +10,13 @@
 A model is a name (`gpt2`), a repository of the hub or a folder; a text is sentences, or a file with one a line. Results
 have `sentence`, `summary()`, `plot(measure)`, `report()` and every number in `frame`: `help(ctxexp.Results)`.
 
-For plugins: Encoder, Metric and GroupMean, Baseline, Transform, Control, Sink and Engine are contracts; `hookimpl`
-marks hooks, Register is what they call, and lazy_names loads a package's names when they are asked for; Sentence,
-Corpus, Pair and Sense are text, EncodedSentence its vectors; Text and Occurrences are a text that was encoded; Group,
-Block, Pairs and Estimate are what metrics take and give, SimilarityMetric and ScoredPairs those of gold pairs, Reading
-how their values are read, Output what they keep as files; Run describes a run to a sink; CtxexpError is the base of all
-errors. More for plugins: ctxexp.errors, .maths, .datasets, .models, .results, .report, .command and .testing.
+For plugins: Encoder, Metric and GroupMean, Baseline, Transform, Control, Sink, Engine and TextReader are contracts;
+`hookimpl` marks hooks, Register is what they call, and lazy_names loads a package's names when they are asked for;
+Sentence, Corpus, Pair and Sense are text, EncodedSentence its vectors; Text and Occurrences are a text that was
+encoded; Group, Block, Pairs and Estimate are what metrics take and give, SimilarityMetric and ScoredPairs those of gold
+pairs, WordMeasure what is written of one over words, Reading how their values are read, Output what they keep as files;
+Run describes a run to a sink; CtxexpError is the base of all errors. More for plugins: ctxexp.errors, .maths,
+.datasets, .models, .results, .report, .command and .testing.
 
 Example:
     >>> import ctxexp
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from ctxexp.errors import CtxexpError
     from ctxexp.files.code_version import __version__ as __version__
     from ctxexp.groups import Block, Group, Pairs
+    from ctxexp.measuring.text_reader import TextReader
+    from ctxexp.measuring.writing import WordMeasure
     from ctxexp.metrics import Estimate, GroupMean, Metric, Output, Reading
     from ctxexp.metrics.annotated import ScoredPairs, SimilarityMetric
     from ctxexp.model import EncodedSentence, Encoder
@@ -78,7 +81,9 @@ __all__ = [
     "SimilarityMetric",
     "Sink",
     "Text",
+    "TextReader",
     "Transform",
+    "WordMeasure",
     "compare",
     "from_arrays",
     "from_transformers",

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import chain, islice
+from typing import Protocol
 
 import numpy as np
 
@@ -310,30 +311,33 @@ def overlap(text: Corpus, corpus: Corpus) -> float:
     return len(corpus_texts & {sentence.text for sentence in text.sentences}) / len(corpus_texts)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class CorpusBound:
+class CorpusBound(Protocol):
     """The occurrences of a corpus that have rows, where only some have: of sentence i the words
     `positions[starts[i]:starts[i + 1]]` as occurrences of their words, and all its words, as a sentence, where it is
-    one of the sampled sentences (`is_fully_measured`). `source` is the corpus that they were taken from, where memory
-    holds it."""
+    one of the sampled sentences (`is_fully_measured`). `word_counts` are the occurrences in the whole text of each word
+    with contexts enough, repeated sentences counted, `measured_words` those of all words that are measured. `source` is
+    the corpus that they were taken from, where memory holds it. Its text is a part of `Corpus.content`.
+    """
 
-    max_contexts: int
-    starts: np.ndarray  # (n_sentences + 1,) int64
-    positions: np.ndarray  # int64, ascending in each sentence
-    is_fully_measured: np.ndarray  # (n_sentences,) bool
-    text_sentences: int  # of the unbounded text, repetitions included
-    text_words: int
-    word_counts: Mapping[str, int]  # of each word with contexts enough, in the text, repeated sentences counted
-    measured_words: int  # of all words, those that aren't measured left out
-    source: Corpus | None = None
-
-    def __repr__(self) -> str:  # a part of `Corpus.content`
-        arrays = (self.starts.astype("<i8"), self.positions.astype("<i8"), self.is_fully_measured)
-        return digest(b"".join(each.tobytes() for each in arrays))
-
-    def of(self, sentence: int) -> np.ndarray:
-        """The words of a sentence that are measured as words, (n,) ascending."""
-        return self.positions[self.starts[sentence] : self.starts[sentence + 1]]
+    @property
+    def max_contexts(self) -> int: ...
+    @property
+    def starts(self) -> np.ndarray: ...  # (n_sentences + 1,) int64
+    @property
+    def positions(self) -> np.ndarray: ...  # int64, ascending in each sentence
+    @property
+    def is_fully_measured(self) -> np.ndarray: ...  # (n_sentences,) bool
+    @property
+    def text_sentences(self) -> int: ...  # of the whole text, repetitions included
+    @property
+    def text_words(self) -> int: ...
+    @property
+    def word_counts(self) -> Mapping[str, int]: ...
+    @property
+    def measured_words(self) -> int: ...
+    @property
+    def source(self) -> Corpus | None: ...
+    def of(self, sentence: int) -> np.ndarray: ...  # its words that are measured as words, (n,) ascending
 
 
 def check_corpus(corpus: Corpus) -> None:

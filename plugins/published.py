@@ -21,7 +21,7 @@ FILE = HERE.parent / "ctxexp" / "plugins" / "published.json"
 def names_by_kind() -> dict[str, dict[str, str]]:
     """Requirements for pip, by kind and name; with the extra that is called as the name, where there is one."""
     table: dict[str, dict[str, str]] = {}
-    kinds = {offer.kind for offer in registry().offers.values() if offer.builtin}  # what users write
+    kinds = {offer.kind for offer in registry().offers.values() if offer.builtin} | {"reader"}  # what users write
     for file in sorted(HERE.glob("ctxexp-*/pyproject.toml")):
         folder, project = file.parent, tomllib.loads(file.read_text(encoding="utf-8"))["project"]
         (module,) = project["entry-points"]["ctxexp"].values()

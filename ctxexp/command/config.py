@@ -31,7 +31,7 @@ from ctxexp.vectors.stores import check_mixes
 
 DEVICES = ("auto", "cpu", "cuda", "cuda:1", "mps")
 FIT_ON = ("target", "train", "all", "nli:<path>")
-SHARDS = "one_pass.shards"
+MAX_CONTEXTS, SHARDS = "words.max_contexts", "one_pass.shards"  # which ask for a reader
 MISSING = "???"
 CONTRACTS = {"control": Control, "engine": Engine, "sink": Sink}  # base classes that instances are checked against
 T = TypeVar("T")
@@ -150,7 +150,7 @@ class RunOptions:
     def _check_bounds(self) -> None:
         """Raise ConfigError for bounds of the text that exclude each other."""
         words = self.words
-        bounds = {"words.max_contexts": words.max_contexts, SHARDS: self.one_pass.shards}
+        bounds = {MAX_CONTEXTS: words.max_contexts, SHARDS: self.one_pass.shards}
         keys = [key for key, value in bounds.items() if value is not None]
         if not keys and words.sample is not None:
             raise ConfigError(f"words.sample={words.sample} needs words.max_contexts, such as 256: both bound the text")

@@ -12,27 +12,25 @@ from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any
 
 from ctxexp.baselines import Baseline
-from ctxexp.command.config import SHARDS, Component, Config, component_of, parse_config, values_of_run
+from ctxexp.command.config import MAX_CONTEXTS, SHARDS, Component, Config, component_of, parse_config, values_of_run
 from ctxexp.command.identity import key_of, run_info, run_title
 from ctxexp.controls import Control
 from ctxexp.dataset import Corpus, TextStream, check_corpus, check_sentences, deduplicate
-from ctxexp.datasets.bounded import BoundOptions, bound_corpus
 from ctxexp.datasets.downloads import vector_folder
-from ctxexp.datasets.shards import ShardOptions, shard_text
 from ctxexp.datasets.text import fit_files, sentences_of
 from ctxexp.engines import Engine
 from ctxexp.errors import ConfigError, CtxexpError, DataError, ModelError, line, near, short
 from ctxexp.files import user_path
-from ctxexp.measuring.one_pass import OnePass, check_parts
 from ctxexp.measuring.study import Study
+from ctxexp.measuring.text_reader import TextReader
 from ctxexp.metrics import RUN, Metric
 from ctxexp.model import Encoder, contract_violation
 from ctxexp.models.options import check_arguments, check_device
 from ctxexp.occurrences import check_contexts
-from ctxexp.plugins.registry import load_plugin_files, plugin_files, registry
+from ctxexp.plugins import READER
+from ctxexp.plugins.registry import install_hint, load_plugin_files, plugin_files, registry
 from ctxexp.progress import Progress
 from ctxexp.report.page.word_map import TABLE, WordMap
 from ctxexp.results import Results
@@ -122,6 +120,23 @@ class Experiment:
         return sentence_view(self.encoder, pooling, model=self.config.model.name)
 
     @cached_property
+    def reader(self) -> TextReader | None:
+        """The reader of a text beyond memory, if the config asks for one. Raises ConfigError without the plugin."""
+        words, shards = self.config.words, self.config.one_pass.shards
+        if words.max_contexts:
+            key, options = MAX_CONTEXTS, {"max_contexts": words.max_contexts, "max_sentences": words.max_sentences}
+        elif shards:
+            key, options = SHARDS, {"shards": shards}
+        else:
+            return None
+        offer = self.config.registry.offers.get((READER, key))
+        if offer is None:
+            raise ConfigError(f"{key} is for a text beyond memory{install_hint(READER, key)}")
+        with offer.plugin_call():
+            reader: TextReader = offer.factory(**options, sample=words.sample)
+        return reader
+
+    @cached_property
     def corpus(self) -> Corpus:
         """The configured data set, deduplicated if the config says so, changed by the control, and with
         `words.max_contexts` only what that leaves of it."""
@@ -131,7 +146,7 @@ class Experiment:
         """The same, with `others` in place of arguments of the data set; with `one_pass.shards` a text in shards.
         Raises DataError for what is no text, ConfigError for a stream that can't be read in parts."""
         config, part, words = self.config, self.config.dataset, self.config.words
-        in_parts = bool(words.max_contexts or config.one_pass.shards)
+        in_parts = self.reader is not None
         if in_parts and "stream" in (part.signature() or {}) and not self.control.changes_text:
             others = {"stream": True, **others}
         text: Corpus | TextStream = part.make(**others)
@@ -152,19 +167,20 @@ class Experiment:
             self.progress.note(said, is_warning=isinstance(text, Corpus) and text.left_out > 0)
         if isinstance(text, Corpus):
             text = self._change(deduplicate(text) if words.deduplicate else text)
-            if not in_parts:
+            if self.reader is None:
                 return text
-        options: dict[str, Any] = {"min_contexts": config.min_contexts, "form": self.words.form}
-        options |= {"sample": words.sample, "seed": config.seed}
+        assert self.reader is not None
         with part.offer.plugin_call():
-            if config.one_pass.shards:
-                return shard_text(
-                    text, ShardOptions(shards=config.one_pass.shards, **options), self.engine, self.progress
-                )
-            assert words.max_contexts
-            bounds = BoundOptions(max_contexts=words.max_contexts, max_sentences=words.max_sentences, **options)
-            corpus = bound_corpus(text, bounds, engine=self.engine, progress=self.progress)
-            check_sentences(corpus)
+            corpus = self.reader.corpus(
+                text,
+                form=self.words.form,
+                min_contexts=config.min_contexts,
+                seed=config.seed,
+                engine=self.engine,
+                progress=self.progress,
+            )
+            if self.reader.stores_rows:
+                check_sentences(corpus)
             return corpus
 
     def _change(self, corpus: Corpus) -> Corpus:
@@ -209,7 +225,7 @@ class Experiment:
             if isinstance(device, str):
                 check_device(device)
         _ = self.baseline, self.calibration
-        self._check_shards()
+        self._check_reader()
         for metric in self.prototypes.values():
             for other in {*metric.baselines} - {RUN} if isinstance(metric, Metric) else ():
                 self.named_baseline(other)
@@ -225,13 +241,13 @@ class Experiment:
         """The job's key: see `ctxexp.command.identity`."""
         return key_of(self.config, self.study)
 
-    def _check_shards(self) -> None:
-        """Raise ConfigError where the config asks for a text that is not stored and for what needs stored rows."""
-        if self.config.one_pass.shards is None:
+    def _check_reader(self) -> None:
+        """Raise ConfigError where the config asks for a text that isn't stored as a whole and for what needs that."""
+        if self.reader is None:
             return
         metrics = {label: one for label, one in self.prototypes.items() if isinstance(one, Metric)}
-        check_parts(metrics, self.baseline, self.calibration.prototype, self.control)
-        if self.config.model.arguments.get("pooling") == "pieces":
+        self.reader.check(metrics, self.baseline, self.calibration.prototype, self.control)
+        if not self.reader.stores_rows and self.config.model.arguments.get("pooling") == "pieces":
             raise ConfigError(f"{SHARDS} follows words, but model.pooling=pieces gives pieces; leave one of them out")
 
     def _check_data(self) -> None:
@@ -250,16 +266,16 @@ class Experiment:
     @cached_property
     def study(self) -> Study:
         """The study that the config describes, its texts and its model loaded. Raises CtxexpError."""
-        self._check_shards()
+        self._check_reader()
         config, calibration, load_fit_text = self.config, self.calibration, self.load_fit_text
         corpus = self.corpus
         metrics = [one for one in self.prototypes.values() if isinstance(one, Metric)]  # the study refuses others
-        if not config.one_pass.shards and any(metric.over == "word" for metric in metrics):
+        if (self.reader is None or self.reader.stores_rows) and any(metric.over == "word" for metric in metrics):
             check_contexts(len(set(corpus.sentences)), self.words.min_contexts)  # before a model is loaded
         encoder = self.encoder
-        kind: type[Study] = OnePass if config.one_pass.shards else Study
-        return kind(
+        return Study(
             corpus=corpus,
+            reader=self.reader,
             fit_on=deduplicate(load_fit_text()) if load_fit_text else None,
             encoder=encoder,
             metrics=self.metrics,

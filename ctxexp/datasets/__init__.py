@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-from ctxexp.dataset import Corpus, Sense
+from ctxexp.dataset import Corpus, Sense, TextStream
 from ctxexp.datasets import words
 from ctxexp.datasets.downloads import archive_members, fetch
 from ctxexp.datasets.reading import text_lines
@@ -17,6 +17,7 @@ from ctxexp.errors import DataError
 from ctxexp.files import user_path
 
 __all__ = [
+    "TextStream",
     "TextUnits",
     "archive_members",
     "fetch",

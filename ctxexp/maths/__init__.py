@@ -20,16 +20,12 @@ from ctxexp.maths.statistics import (
     resamples,
     spearman,
 )
-from ctxexp.maths.sums import Batch, SumForm, Sums
 
 __all__ = [
-    "Batch",
     "Curve",
     "Moments",
     "Resamples",
     "Stream",
-    "SumForm",
-    "Sums",
     "effective_rank",
     "interval",
     "isoscore",

@@ -19,6 +19,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from ctxexp.errors import ConfigError
+from ctxexp.maths.statistics import aggregate
 
 Weights = Literal["bands", "equal", "occurrences"]
 BANDS = (1 / 3000, 1 / 1000, 1 / 300, 1.0)
@@ -127,6 +128,10 @@ class MixedWords:
             occurrences: np.ndarray = np.where(defined, self.counts, 0.0)
             return occurrences / max(occurrences.sum(), 1.0)
         return self.by_band(defined).mean(axis=0) if self.is_banded else None
+
+    def aggregate(self, scores: np.ndarray) -> dict[str, float]:
+        """The statistics of the words' scores (words,), NaN where undefined."""
+        return aggregate(scores, self.weights(np.isfinite(scores)))
 
     def by_band(self, defined: np.ndarray) -> np.ndarray:
         """(bands, words): the weights in the mean of each filled band; one row where bands don't weigh."""

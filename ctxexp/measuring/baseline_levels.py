@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,12 +16,8 @@ from ctxexp.errors import MetricError, plugin_call, short
 from ctxexp.groups import Block, WordReader
 from ctxexp.maths.geometry import PreparedRows
 from ctxexp.maths.resampling import Curve, Stream
-from ctxexp.maths.sums import Batch, SumForm, Sums
 from ctxexp.metrics import RUN, GroupMean, Metric, Over, baseline_is_score, has_baseline
 from ctxexp.occurrences import Groups, Occurrences
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 FIRST = ""  # the baseline of a measure's `baseline` and `adjusted`
 Blocks = Callable[[Groups], Iterator[Block]]
@@ -232,33 +228,3 @@ def expected_mean_cosine(blocks: Blocks, occurrences: Occurrences, over: Among) 
     value = float((s @ s - q.sum()) / n_pairs)
     pairs = m @ s.astype(np.float32) - q - partners * value
     return LayerBaseline(value, clusters.sum_by_block(where, 2 * pairs / n_pairs), int(size.sum()))
-
-
-class BaselineSums(SumForm):
-    """`expected_mean_cosine` of whole sentences, each once, from sums: those of m_s (or of u), of |m_s|^2 and of S."""
-
-    def __init__(self, over: Among) -> None:
-        self.over, self.name = over, f"level by {over}"
-
-    def addends(self, batch: Batch) -> Mapping[str, Tensor]:
-        u = batch.normalized.nan_to_num(0.0)
-        if self.over == "sentence":
-            n = batch.by_sentence(batch.has_direction)
-            u = batch.by_sentence(u) / n.clamp(min=1.0)[:, None]
-            own, size = u.square().sum(), n.clamp(max=1.0).sum()
-        else:
-            own = size = batch.has_direction.sum()
-        return {self.name: u.sum(0), f"{self.name} own": own, f"{self.name} n": size}
-
-    def statistics(self, sums: Sums) -> dict[str, float]:
-        total, own, n = self._read(sums)
-        return {"level": float((total @ total - own) / (n * (n - 1))) if n > 1 else float("nan"), "n": n}
-
-    def influence(self, part: Sums, total: Sums) -> float:
-        (s, _, n), (part_s, own, size) = self._read(total), self._read(part)
-        value = self.statistics(total)["level"]
-        return float(2 * (part_s @ s - own - size * (n - 1) * value) / (n * (n - 1))) if n > 1 else float("nan")
-
-    def _read(self, sums: Sums) -> tuple[np.ndarray, float, float]:
-        overall = sums.overall
-        return overall[self.name], float(overall[f"{self.name} own"]), float(overall[f"{self.name} n"])

@@ -6,7 +6,8 @@ true of both halves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -17,13 +18,14 @@ import numpy as np
 from ctxexp.baselines import Baseline, OnePerSentence, builtin_baseline
 from ctxexp.controls import Control, Uncontrolled
 from ctxexp.dataset import Corpus, overlap
-from ctxexp.errors import DataError, MetricError, plugin_call
+from ctxexp.errors import ConfigError, DataError, MetricError, plugin_call
 from ctxexp.files.code_version import __version__
 from ctxexp.maths.resampling import Clusters, Stream
 from ctxexp.maths.word_mix import WordMix
 from ctxexp.measuring.pairs import PairVectors, measure_pairs, require_pairs
 from ctxexp.measuring.record import Record
 from ctxexp.measuring.tables import check_table, measure_tables
+from ctxexp.measuring.text_reader import TextReader, measure_summed, summed_halves
 from ctxexp.measuring.words import Intervals, Observer, WordRows, measure_words
 from ctxexp.metrics import RUN, Metric
 from ctxexp.model import EmbeddingTable, Encoder
@@ -35,12 +37,13 @@ from ctxexp.results.run_info import FitInfo, PoolingInfo, RunInfo
 from ctxexp.results.values import LAYER
 from ctxexp.transforms import Calibration, MeasuredRows, Transform, fit_table, transform_layers
 from ctxexp.transforms import Nothing as Untransformed
+from ctxexp.vectors.encoding import warn_unknown
 from ctxexp.vectors.stores import SentencePooling, Stores, Vectors, WordFilter
-from ctxexp.vectors.summing import Totals
 
 if TYPE_CHECKING:
     import pandas as pd
 
+log = logging.getLogger("ctxexp")
 # Machine epsilon of what the encoder computed in: differences at that level are noise, not spread.
 PRECISION = {"float32": None, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 HALVES_TABLE = "parts_of_the_text"
@@ -75,6 +78,7 @@ class Study:
     seed: int = 0
     bootstrap: int = 1000
     observers: Mapping[str, Callable[..., Observer]] = field(default_factory=dict)  # of the words' layers, by table
+    reader: TextReader | None = None  # of a text beyond memory: it made the corpus
     info: RunInfo = field(default_factory=RunInfo)
 
     def run(self, vectors: Vectors, *, folder: Path, progress: Progress | None = None) -> Results:
@@ -84,6 +88,8 @@ class Study:
         kind and label, where that is known.
         """
         record = self.record(folder)
+        if self.reader is not None and not self.reader.stores_rows:
+            return self._run_summed(self.reader, record, vectors, Progress.of(progress))
         overs = {prototype.over for prototype in record.prototypes.values()}
         self._require_gold(record.prototypes)
         stores = self._stores(vectors, progress, sentences="pair" in overs)
@@ -97,7 +103,13 @@ class Study:
             pairs = self._pairs(stores, calibrations["sentences"])
         tables = self._tables() if any(p.measures_embedding_tables for p in record.prototypes.values()) else []
         fitted = any(calibration.needs_fit for calibration in calibrations.values())
-        record.info = self._info(stores, record.info, fitted=fitted, pooled="pair" in overs)
+        record.info = self._info(
+            record.info,
+            stores.n_encoded,
+            stores.counts(self.corpus),
+            fit=self._fit_info() if fitted else None,
+            pooling=stores.pooling_info if "pair" in overs else None,
+        )
         if words is not None:
             measure_words(words, record, stores.progress)
         if "pair" in overs:
@@ -111,6 +123,23 @@ class Study:
             HALVES_TABLE: measure_halves(words, stores, self, record) if words is not None and self.bootstrap else None,
         }
         return replace(results, tables={name: table for name, table in every_table.items() if table is not None})
+
+    def _run_summed(self, reader: TextReader, record: Record, vectors: Vectors, progress: Progress) -> Results:
+        """The results of a text of which no row is stored."""
+        reader.check(record.prototypes, self.baseline, self.transform(), self.control)
+        if self.observers:
+            log.info("no row is stored, so that the page has no word explorer")
+        with reader.summed(self, record.prototypes, vectors, progress) as text:
+            tallies = text.tallies
+            warn_unknown(tallies["unknown"], tallies["pieces"], self.corpus.name)
+            counts = {name: tallies[name] for name in ("left_out", "skipped", "unknown", "pieces")}
+            share = counts["skipped"] / max(text.facts["text_words"], 1)
+            record.info = self._info(record.info, text.n_encoded, {**counts, "skipped_share": share})
+            measure_summed(text, record, self, progress)
+            if self.bootstrap and text.n_shards >= LEAST_CLUSTERS:
+                halves = [half.results() for half in summed_halves(text, self, record.prototypes)]
+                record.tables[HALVES_TABLE] = halves_table(halves)
+        return record.results()
 
     def _stores(self, vectors: Vectors, progress: Progress | None, *, sentences: bool) -> Stores:
         return Stores(
@@ -177,6 +206,8 @@ class Study:
     def space(self, vectors: Vectors, progress: Progress | None = None) -> tuple[Layers, Occurrences, np.ndarray]:
         """The word vectors that `run` measures: layers, occurrences (which rows belong together), each row's word in
         its sentence (n_rows,), -1 where units aren't words. Raises ConfigError for a text of which no row is stored."""
+        if self.reader is not None and not self.reader.stores_rows:
+            raise ConfigError("this text's reader stores no rows, which are compared here; use words.max_contexts=256")
         stores = self._stores(vectors, progress, sentences=False)
         layers = self._calibrate(stores, Calibration(self.transform, self.transform_name))
         store, occurrences = stores.words(self.corpus)
@@ -207,11 +238,18 @@ class Study:
             sentences=len(set(self.corpus.sentences) if text is None else text.sentences),
         )
 
-    def _info(self, stores: Stores | Totals, given: RunInfo, *, fitted: bool, pooled: bool) -> RunInfo:
-        """The metadata given, with what the study knows before it measures."""
+    def _info(
+        self,
+        given: RunInfo,
+        encoded: int,
+        counts: Mapping[str, float],
+        *,
+        fit: FitInfo | None = None,
+        pooling: PoolingInfo | None = None,
+    ) -> RunInfo:
+        """The metadata given, with what the study knows before it measures; `counts` are those of `CorpusInfo` about
+        encoding."""
         corpus, encoder = self.corpus, self.encoder
-        unknown, pieces = stores.count_unknown(corpus)
-        skipped, skipped_share = stores.skipped_words(corpus)
         return replace(
             given,
             title=given.title or given.model.name or encoder.name,
@@ -233,17 +271,13 @@ class Study:
                 max_contexts=bound.max_contexts if (bound := corpus.bound) else None,
                 text_sentences=bound.text_sentences if bound else 0,
                 text_words=bound.text_words if bound else 0,
-                left_out=stores.left_out.get(corpus.fingerprint, 0),
-                skipped=skipped,
-                skipped_share=skipped_share,
-                unknown=unknown,
-                pieces=pieces,
+                **counts,  # type: ignore[arg-type]
             ),
             control=self.control.label or "none",
             control_note=self.control.note(encoder.start),
-            transform=replace(given.transform, fit=self._fit_info() if fitted else None),
-            pooling=stores.pooling_info if pooled else PoolingInfo(),
-            encoded=stores.n_encoded,
+            transform=replace(given.transform, fit=fit),
+            pooling=pooling or PoolingInfo(),
+            encoded=encoded,
             version=__version__,
         )
 
@@ -251,8 +285,6 @@ class Study:
 def measure_halves(words: WordRows, stores: Stores, study: Study, record: Record) -> pd.DataFrame | None:
     """A row a half, measure, statistic and layer, of the means over words whose cost is small, mean cosines, by the
     bands that both halves fill. None without such a measure, or for a text that has no halves."""
-    import pandas as pd
-
     metrics = {
         label: study.metrics[label]
         for label, prototype in record.prototypes.items()
@@ -264,8 +296,8 @@ def measure_halves(words: WordRows, stores: Stores, study: Study, record: Record
     halves = draw_halves(clusters, np.random.default_rng([study.seed, Stream.PARTS]))
     occurrences = [stores.half(study.corpus, rows) for rows in halves]
     both = np.logical_and(*(half.mixed_words.filled for half in occurrences))
-    tables = []
-    for name, half in zip(HALVES, occurrences, strict=True):
+    results = []
+    for half in occurrences:
         rows = WordRows(
             words.store,
             replace(half, mix=replace(half.mix, among=both)),
@@ -276,8 +308,8 @@ def measure_halves(words: WordRows, stores: Stores, study: Study, record: Record
             is_half=True,
         )
         measure_words(rows, of_half := Record(metrics, seed=study.seed, bootstrap=0))
-        tables.append(half_table(name, of_half.results()))
-    return pd.concat(tables, ignore_index=True)
+        results.append(of_half.results())
+    return halves_table(results)
 
 
 def draw_halves(clusters: Clusters, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -290,11 +322,16 @@ def draw_halves(clusters: Clusters, rng: np.random.Generator) -> tuple[np.ndarra
     return place < 0.5, place >= 0.5
 
 
-def half_table(name: str, results: Results) -> pd.DataFrame:
-    """The curves of a half's results, with its words and the bands that they fill."""
-    frame = results.frame
-    chosen = frame[frame.statistic.isin(STATISTICS) & (frame.place == LAYER)]
-    filled = " ".join(str(int(each)) for each in results.info.mix.filled)
-    words = results.info.corpus.occurrences
-    columns = ["measure", "task", "statistic", "layer", "value"]
-    return chosen[columns].assign(part=name, words=words, filled=filled)[["part", "words", "filled", *columns]]
+def halves_table(halves: Sequence[Results]) -> pd.DataFrame:
+    """The curves of each half's results, with its words and the bands that they fill."""
+    import pandas as pd
+
+    tables = []
+    for name, results in zip(HALVES, halves, strict=True):
+        frame = results.frame
+        chosen = frame[frame.statistic.isin(STATISTICS) & (frame.place == LAYER)]
+        filled = " ".join(str(int(each)) for each in results.info.mix.filled)
+        words, columns = results.info.corpus.occurrences, ["measure", "task", "statistic", "layer", "value"]
+        of_half = chosen[columns].assign(part=name, words=words, filled=filled)
+        tables.append(of_half[["part", "words", "filled", *columns]])
+    return pd.concat(tables, ignore_index=True)

@@ -123,7 +123,6 @@ def measure_words(rows: WordRows, record: Record, progress: Progress | None = No
                 work.measure(place)
                 stage.advance(1)
         measures = {label: one.measure(label, rows, work.baselines) for label, one in work.collected.items()}
-        record.write_statistics({label: one.statistics for label, one in work.collected.items()})
         write_words(record, measures, rows.occurrences.clusters, rows.store.layer_numbers)
         record.tables |= work.observed(record.tables)
     sources = {label: work.baselines.baseline_source(label) for label in measures}
@@ -171,7 +170,7 @@ class _Layers:
                 observer.take(reader)
         for label, instance in instances.items():
             statistics = self.record.compute(place, label, instance)
-            self.collected[label].take(place, statistics, instance, influences.get(label))
+            self.collected[label].take(statistics, instance, influences.get(label))
 
     def _feed(
         self, reader: WordReader, instances: Mapping[str, Metric], influences: Mapping[str, ClusterInfluence]
@@ -293,15 +292,15 @@ class WordRecord:
     prototype: Metric
     indices: np.ndarray | None
     mixed: MixedWords | None = None  # of words and senses
-    statistics: dict[Place, Statistics] = field(default_factory=dict)
+    statistics: list[Statistics] = field(default_factory=list)
     keys: list[Hashable] = field(default_factory=list)  # of its groups, where these have scores
     by_layer: list[np.ndarray] = field(default_factory=list)  # (groups,) scores each
     by_layer_weights: list[np.ndarray | None] = field(default_factory=list)  # (groups,) each; None: equal
     influences: list[ClusterInfluence | None] = field(default_factory=list)
 
-    def take(self, place: Place, statistics: Statistics, instance: Metric, influences: ClusterInfluence | None) -> None:
+    def take(self, statistics: Statistics, instance: Metric, influences: ClusterInfluence | None) -> None:
         """Add the statistics and scores of the instance that saw a layer."""
-        self.statistics[place] = statistics
+        self.statistics.append(statistics)
         if isinstance(instance, GroupMean):
             self.keys, scores, weights = instance._group_scores()
             self.by_layer.append(scores)
@@ -357,14 +356,13 @@ class WordRecord:
         metric, statistics = self.prototype, self.statistics
         if self.by_layer and len(self.by_layer[0]):
             return self._mean(label, rows, baselines)
-        has_raw = any("raw" in found for found in statistics.values())
         if metric._cosine_statistic and not isinstance(metric, GroupMean):
             if baselines.baseline_source(label) == "exact":
                 sizes = baselines.sample.sizes(label).tolist()
-                self.statistics = {p: {**s, "n": n} for (p, s), n in zip(statistics.items(), sizes, strict=True)}
-        elif not has_raw or FIRST in baselines.of_groups[label]:
-            return WordMeasure(metric)
-        return WordMeasure(metric, levels={FIRST: (baselines.sample.curve(label), None)})
+                statistics = [{**found, "n": n} for found, n in zip(statistics, sizes, strict=True)]
+        elif not any("raw" in found for found in statistics) or FIRST in baselines.of_groups[label]:
+            return WordMeasure(metric, statistics)
+        return WordMeasure(metric, statistics, levels={FIRST: (baselines.sample.curve(label), None)})
 
     def _mean(self, label: str, rows: WordRows, baselines: BaselineLevels) -> WordMeasure:
         """The same of a mean over groups."""
@@ -376,7 +374,7 @@ class WordRecord:
             raise MetricError(
                 f"metric {label!r} kept {len(scores)} scores of {len(counts)} groups; expected one score per group"
             )
-        value = np.array([number(found["raw"]) for found in self.statistics.values()])
+        value = np.array([number(found["raw"]) for found in self.statistics])
         raw = Curve(value, self._influence(scores, rows))
         levels: dict[str, tuple[Curve, Curve | None]] = {}
         every = baselines.values(label, groups)
@@ -388,6 +386,7 @@ class WordRecord:
         above = scores - every[FIRST].by_group  # each group's score less its baseline
         return WordMeasure(
             self.prototype,
+            self.statistics,
             raw=raw,
             levels=levels,
             columns=self._columns(rows, scores, counts),

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ctxexp.groups import Place
 from ctxexp.maths.geometry import chance_corrected
 from ctxexp.maths.resampling import Clusters, Curve, Resamples, Stream, interval
 from ctxexp.maths.statistics import finite_mean
-from ctxexp.measuring.record import Record
+from ctxexp.measuring.record import Record, Statistics
 from ctxexp.metrics import GroupMean, Metric
 from ctxexp.results.values import Key, Values
 
@@ -25,7 +26,7 @@ TOP = 10  # words in the lists of extremes
 
 @dataclass(frozen=True)
 class WordMeasure:
-    """A measure of a text's words in all layers.
+    """A measure of a text's words in all layers: the metric's `statistics` by layer, and what is made of them.
 
     `raw` is a mean over groups, with what moves it. `levels` are baselines by name, the empty one first: each with what
     `raw` is above it, with what moves that; None without intervals. Where the metric's own statistic is such a level,
@@ -34,11 +35,13 @@ class WordMeasure:
 
     Example:
         >>> from ctxexp.command import registry
-        >>> WordMeasure(registry().find("metric", "word_norm").factory()).levels
-        {}
+        >>> measure = WordMeasure(registry().find("metric", "word_norm").factory(), [{"raw": 2.0}, {"raw": 3.0}])
+        >>> measure.raw is None, measure.levels
+        (True, {})
     """
 
     metric: Metric
+    statistics: Sequence[Statistics]
     raw: Curve | None = None
     levels: Mapping[str, tuple[Curve, Curve | None]] = field(default_factory=dict)
     columns: Mapping[str, Sequence[object] | np.ndarray] = field(default_factory=dict)
@@ -49,7 +52,9 @@ class WordMeasure:
 
 
 def write_words(record: Record, measures: Mapping[str, WordMeasure], clusters: Clusters, layers: Sequence[int]) -> None:
-    """Add measures, by label, to a record that has their statistics; intervals draw the clusters anew."""
+    """Add measures, by label, to a record; intervals draw the clusters anew."""
+    places = [Place.of(layer) for layer in layers]
+    record.write_statistics({label: dict(zip(places, one.statistics, strict=True)) for label, one in measures.items()})
     resamples = Resamples(clusters, record.bootstrap, np.random.default_rng([record.seed, Stream.RESAMPLE]))
     for label, measure in measures.items():
         write_measure(record.values, label, measure, resamples)

@@ -16,7 +16,6 @@ from ctxexp.errors import MetricError
 from ctxexp.groups import Block, Group
 from ctxexp.maths.resampling import interval, jackknife, mean_cosine_influence
 from ctxexp.maths.statistics import aggregate
-from ctxexp.maths.sums import SumForm
 from ctxexp.results.run_info import MeasureInfo
 
 if TYPE_CHECKING:
@@ -229,11 +228,6 @@ class Metric(ABC):
         """The influence of each row of a random group (n, d) on `baseline_value`, (n,) float64; None where that isn't
         known."""
         return mean_cosine_influence(x) if self._cosine_statistic else None
-
-    def sum_form(self) -> SumForm | None:
-        """The metric computed from sums over rows, for a text of which no row is stored (`one_pass.shards`); None for
-        a metric that needs rows (optional)."""
-        return None
 
     def outputs(self) -> Mapping[str, Output | list[dict[str, object]]]:
         """The place's results beside the statistics, by name, after `compute` (optional): files, or rows of the

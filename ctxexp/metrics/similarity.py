@@ -27,11 +27,10 @@ from ctxexp.maths.geometry import (
     takes_prepared,
 )
 from ctxexp.maths.statistics import summary
-from ctxexp.maths.sums import Batch, SumForm, Sums, mean_and_spread
 from ctxexp.metrics import RUN, GroupMean, Metric, Output, Reading
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    pass
 
 DEFINITIONS = {
     "uncentred": "uncentred, as printed: share of the first squared singular value (Definition 3)",
@@ -74,31 +73,6 @@ class SelfSimilarity(GroupMean):
     @takes_prepared
     def influence(self, x: np.ndarray | PreparedRows) -> np.ndarray:
         return resampling.mean_cosine_influence(x)
-
-    def sum_form(self) -> SumForm:
-        return WordCosines()
-
-
-class WordCosines(SumForm):
-    """From the sum of each word's normalized rows, s: (|s|^2 - n) / (n^2 - n)."""
-
-    def word_addends(self, batch: Batch) -> Mapping[str, Tensor]:
-        return {"normalized": batch.normalized}
-
-    def scores(self, sums: Sums) -> np.ndarray:
-        return np.clip(self._means(sums), -1.0, 1.0)  # clip keeps NaN
-
-    def influence(self, part: Sums, total: Sums) -> np.ndarray:
-        """The sum of `mean_cosine_influence` over the part's rows of each word; NaN below 3 rows, as there."""
-        n, along = total.n.astype(np.float64), np.vecdot(part.by_word["normalized"], total.by_word["normalized"])
-        with np.errstate(invalid="ignore", divide="ignore"):
-            influence = (along - part.n) / (n - 1) - part.n * self._means(total)
-            return np.where(n > 2, influence * (2 / (n - 2)) * np.sqrt((n - 1) / n), np.nan)
-
-    def _means(self, sums: Sums) -> np.ndarray:
-        n, s = sums.n.astype(np.float64), sums.by_word["normalized"]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(n > 1, (np.vecdot(s, s) - n) / (n * n - n), np.nan)
 
 
 class IntraSentenceSimilarity(GroupMean):
@@ -150,41 +124,6 @@ class IntraSentenceSimilarity(GroupMean):
 
     def _baseline_influence(self, x: np.ndarray) -> np.ndarray:
         return resampling.mean_cosine_influence(x)
-
-    def sum_form(self) -> SumForm:
-        return SentenceScores(unit_norm=self.unit_norm)
-
-
-class SentenceScores(SumForm):
-    """From the scores of whole sentences, which a batch holds: their number, their sum, that of their squares."""
-
-    def __init__(self, *, unit_norm: bool) -> None:
-        self.unit_norm, self.name = unit_norm, f"intra-sentence{' unit norm' if unit_norm else ''}"
-
-    def addends(self, batch: Batch) -> Mapping[str, Tensor]:
-        n, total = batch.lengths, batch.normalized_sums
-        mean = total if self.unit_norm else batch.sentence_sums
-        length = mean.square().sum(1).sqrt()
-        score = ((mean * total).sum(1) / (n * length)).clamp(-1.0, 1.0)
-        scale = n if self.unit_norm else (n * batch.by_sentence(batch.norms.square())).sqrt()
-        above_rounding = length > 16 * float(np.finfo(np.float32).eps) * scale  # as in the stored form
-        is_defined = (n > 1) & above_rounding & score.isfinite()
-        score = score.where(is_defined, 0.0)
-        counts = {" n": is_defined.sum(), " undefined": (~is_defined).sum()}
-        sums = {"": score.sum(), " squared": score.square().sum(), **counts}
-        return {f"{self.name}{name}": value.to(n.dtype) for name, value in sums.items()}
-
-    def statistics(self, sums: Sums) -> dict[str, float]:
-        n, total, squares, undefined = self._read(sums)
-        return {**mean_and_spread(n, total, squares), "undefined": undefined}
-
-    def influence(self, part: Sums, total: Sums) -> float:
-        (n, score_sum, *_), (part_n, part_sum, *_) = self._read(total), self._read(part)
-        return (part_sum - part_n * score_sum / n) / n if n else float("nan")
-
-    def _read(self, sums: Sums) -> tuple[float, ...]:
-        """Sentences with a score, the sum of the scores, that of their squares, sentences without one."""
-        return tuple(float(sums.overall[f"{self.name}{name}"]) for name in (" n", "", " squared", " undefined"))
 
 
 class MaxExplainableVariance(GroupMean):
@@ -278,9 +217,6 @@ class Anisotropy(Metric):
     def outputs(self) -> dict[str, Histogram]:
         return {"cosine_histogram": Histogram(self._histogram)}
 
-    def sum_form(self) -> SumForm:
-        return SumForm()
-
 
 @dataclass(frozen=True)
 class Histogram(Output):
@@ -320,17 +256,3 @@ class WordNorm(Metric):
         """raw (mean), median, sd (ddof 1), n occurrences."""
         with np.errstate(invalid="ignore"):  # of an infinite length
             return summary(np.concatenate(self._norms) if self._norms else np.empty(0))
-
-    def sum_form(self) -> SumForm:
-        return NormSums()
-
-
-class NormSums(SumForm):
-    """From the number of rows, the sum of their lengths and that of the squares."""
-
-    def addends(self, batch: Batch) -> Mapping[str, Tensor]:
-        norms = batch.norms
-        return {"rows": batch.lengths.sum(), "norms": norms.sum(), "norms squared": norms.square().sum()}
-
-    def statistics(self, sums: Sums) -> dict[str, float]:
-        return mean_and_spread(*(float(sums.overall[name]) for name in ("rows", "norms", "norms squared")))

@@ -71,6 +71,12 @@ class HookSpecs:
         """
 
     @hookspec
+    def register_readers(self, register: Register) -> None:
+        """Offer readers of a text that is larger than memory, each by the config's key that asks for it
+        (`words.max_contexts`) and a factory(**config) -> ctxexp.TextReader.
+        """
+
+    @hookspec
     def register_commands(self, register: Register) -> None:
         """Offer verbs, `ctxexp NAME ...`, each a plain function with types and defaults. Its docstring is the verb's
         help, its result the exit status (None: 0); a CtxexpError that it raises is one line to the user.
@@ -87,5 +93,6 @@ class HookSpecs:
 HOOKS = tuple(name for name in vars(HookSpecs) if not name.startswith("_"))
 COMMAND = "command"  # the first word of a command line
 REPORT = "report"  # a table or figure of a sweep's runs
+READER = "reader"  # of a text beyond memory
 ALL_KINDS = tuple(hook.removeprefix("register_").removesuffix("s") for hook in HOOKS)
-CONFIG_KINDS = tuple(kind for kind in ALL_KINDS if kind not in (COMMAND, REPORT))  # chosen by a config
+CONFIG_KINDS = tuple(kind for kind in ALL_KINDS if kind not in (COMMAND, REPORT, READER))  # chosen by a config

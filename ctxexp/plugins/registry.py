@@ -43,7 +43,7 @@ from ctxexp.errors import (
 from ctxexp.files import user_path
 from ctxexp.files.code_version import damaged_distributions
 from ctxexp.files.credentials import refuse_clear
-from ctxexp.plugins import COMMAND, CONFIG_KINDS, HOOKS, REPORT, Factory, HookSpecs, Register, shipped
+from ctxexp.plugins import COMMAND, CONFIG_KINDS, HOOKS, READER, REPORT, Factory, HookSpecs, Register, shipped
 
 LOCATION_ARGUMENTS = {"model": "checkpoint", "dataset": "path"}  # what takes a location, by group
 SHARED = {  # arguments that follow the run's own keys, by group
@@ -129,7 +129,9 @@ class Offer:
         """The text by which a user chooses it: `metric=name`, of a command `ctxexp name`; of a table or figure its
         file."""
         file = f"{self.name}.md" if self.is_table else f"{self.name}.png"
-        return {COMMAND: f"ctxexp {self.name}", REPORT: file}.get(self.kind, f"{self.kind}={self.name}")
+        return {COMMAND: f"ctxexp {self.name}", REPORT: file, READER: f"{self.name}="}.get(
+            self.kind, f"{self.kind}={self.name}"
+        )
 
     @property
     def is_table(self) -> bool:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import pickle
 import tempfile
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
 from ctxexp.errors import near
 from ctxexp.groups import Block, Group, Pairs
-from ctxexp.maths.statistics import aggregate
-from ctxexp.maths.sums import Batch, SumForm, Sums
 from ctxexp.measuring.record import checked_statistics, contract_violation
 from ctxexp.metrics import Estimate, GroupMean, Metric, Output, Over
 from ctxexp.testing.report import Breach, Law, Report, report_on, require
@@ -51,7 +47,7 @@ def check_metric(make: Make, *, name: str = "") -> Report:
     if metric.over == "pair":
         return report.check(trial, *every, seeds, intervals, degenerate_pairs)
     more: list[Law[Trial]] = [a_share_is_a_share] if metric.reading.unit == "share" else []
-    return report.check(trial, *every, a_block_equals_its_groups, invariances, *more, degenerate_groups, one_pass)
+    return report.check(trial, *every, a_block_equals_its_groups, invariances, *more, degenerate_groups)
 
 
 @dataclass(frozen=True)
@@ -265,45 +261,6 @@ def degenerate_groups(trial: Trial) -> None:
         if alone.get("undefined") and "raw" in alone:
             moved = not np.isclose(together.get("raw", np.nan), good["raw"], equal_nan=True)
             require(not moved, f"a group with {what} is undefined, yet moves the mean: {together} instead of {good}")
-
-
-def one_pass(trial: Trial) -> None:
-    """Sums of a text's sentences, in parts and in any order, give the statistics of its groups, where there are any."""
-    if (form := pickle.loads(pickle.dumps(trial.make().sum_form()))) is None:
-        return
-    rng, metric, n_sentences = np.random.default_rng(13), trial.make(), 40
-    lengths = rng.integers(1, 8, n_sentences)
-    sentence, word = np.repeat(np.arange(n_sentences), lengths), rng.integers(0, 7, lengths.sum())
-    x = (rng.normal(size=(len(word), DIM)) + rng.normal(size=DIM)) * rng.uniform(0.5, 2.0, (len(word), 1))
-    of = {"word": word, "sentence": sentence, "corpus": np.zeros_like(word)}.get(metric.over, np.arange(len(word)))
-    expected = trial.compute([Group(i, x[of == i]) for i in range(of.max() + 1)])
-    for cuts in ([0, n_sentences], [0, 11, 12, 30, n_sentences]):
-        parts = [(at, low) for low, high in pairwise(cuts) for at in [(sentence >= low) & (sentence < high)]]
-        for order in (parts, parts[::-1]):
-            total = Sums(np.zeros(7, np.int64))
-            for at, low in order:
-                total.merge(_sums_of(form, word[at], x[at], sentence[at] - low), np.arange(7))
-            scores = form.scores(total)
-            found = form.statistics(total) | ({} if scores is None else aggregate(scores))
-            extra = sorted(found.keys() - expected.keys())
-            require(not extra, f"statistics() has statistics that compute() hasn't: {', '.join(extra)}")
-            main = metric.reading.main or "raw"
-            given = main in found or main == metric._cosine_statistic
-            require(given, f"sum_form() gives no {main!r}: expected it of statistics(), or scores()")
-            some = {name: expected[name] for name in found}
-            require_equal(found, some, f"{len(parts)} batches sum up to", "of the same rows in groups")
-
-
-def _sums_of(form: SumForm, word: np.ndarray, x: np.ndarray, sentence: np.ndarray) -> Sums:
-    """The sums of a batch, over seven words."""
-    import torch
-
-    batch = Batch(torch.from_numpy(x), torch.from_numpy(sentence), int(sentence.max()) + 1)
-    part = Sums(np.bincount(word, minlength=7), overall={k: v.numpy() for k, v in form.addends(batch).items()})
-    for name, values in form.word_addends(batch).items():
-        part.by_word[name] = np.zeros((7, *values.shape[1:]))
-        np.add.at(part.by_word[name], word, values.numpy())
-    return part
 
 
 def outputs(trial: Trial) -> None:

@@ -1,9 +1,8 @@
 """The folder of stores: one entry per key, locks, a bounded size. The least recently used is
 removed first.
 
-Beside the stores lie the shards of encoding that was stopped (`shards-<key>-...`) and the sums of text that was
-measured in one pass (`sums-<key>`): entries like these, in size and age. Who reads sums holds a lock of its own
-beside the entry's: they stay.
+Beside the stores lie the shards of encoding that was stopped (`shards-<key>`) and the sums of text that was measured in
+one pass (`sums-<key>`): entries like these, in size and age.
 """
 
 from __future__ import annotations
@@ -15,10 +14,9 @@ import re
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from uuid import uuid4
 
 from filelock import FileLock, Timeout
 
@@ -80,7 +78,7 @@ def clear(cache: Path, *, key: str | None = None, older_than_days: float | None 
     """Remove the entries whose key begins with `key` and that were unused for `older_than_days`, where given; without
     either all, and the descriptions of encoders. Returns those removed.
 
-    Entries that another process is building, and sums that one is reading, are left alone.
+    Entries that another process is building, and sums that one is measuring, are left alone.
     """
     selection = entries(cache)
     if key is not None:
@@ -116,8 +114,8 @@ def free_bytes(cache: Path) -> int:
 def make_room(cache: Path, needed: int, *, limit: int | None, keep: str) -> None:
     """Remove the least recently used entries until `needed` bytes more fit under `limit` and on the disk.
 
-    The entry `keep` and sums that are being read are never removed. Raises `StoreError`, before anything is removed, if
-    there can't be enough room.
+    The entry `keep` and sums that are being measured are never removed. Raises `StoreError`, before anything is
+    removed, if there can't be enough room.
     """
     _remove_leftovers(cache)
     if limit is not None and needed > limit:
@@ -218,30 +216,17 @@ def _lock(cache: Path, key: str) -> FileLock:
     return FileLock(folder / f"{key}.lock", thread_local=False)  # a finalizer may run in any thread
 
 
-def reader_lock(cache: Path, key: str) -> FileLock:
-    """A held lock under which nothing removes the entry; others may read it, under locks of their own."""
-    lock = _lock(cache, f"{key}-{uuid4().hex}")
-    lock.acquire()
-    return lock
-
-
 def _try_remove(cache: Path, path: Path) -> bool:
     """Whether the entry or leftover could be removed: not while someone builds, opens or holds it."""
     key = path.name.split("-")[1] if path.name.startswith(("tmp-", "shards-", "sums-")) else path.name
-    with ExitStack() as locks:
-        try:
-            locks.enter_context(_lock(cache, key).acquire(timeout=0))
-            readers = list((cache / "locks").glob(f"{key}-*.lock"))
-            for reader in readers:
-                locks.enter_context(_lock(cache, reader.stem).acquire(timeout=0))
+    try:
+        with _lock(cache, key).acquire(timeout=0):
             remove(path)
-        except (Timeout, FileNotFoundError):
-            return False
-        except OSError as error:  # an open file on Windows, or no permission
-            log.warning("cache: could not remove %s: %s", path, error)
-            return False
-    for reader in readers:
-        reader.unlink(missing_ok=True)
+    except (Timeout, FileNotFoundError):
+        return False
+    except OSError as error:  # an open file on Windows, or no permission
+        log.warning("cache: could not remove %s: %s", path, error)
+        return False
     return True
 
 

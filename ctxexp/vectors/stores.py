@@ -5,8 +5,10 @@ vectors by mixes of layers (virtual layers), and the poolings that give one vect
 from __future__ import annotations
 
 import logging
+import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -14,9 +16,11 @@ from pathlib import Path
 import numpy as np
 
 from ctxexp.controls import Control
-from ctxexp.dataset import Corpus, is_punctuation
+from ctxexp.dataset import Corpus, Sentence, is_punctuation
 from ctxexp.engines import Engine, Local
-from ctxexp.errors import ConfigError, MetricError, near, plugin_call, short
+from ctxexp.errors import ConfigError, MetricError, StoreError, near, plugin_call, short
+from ctxexp.files import digest
+from ctxexp.files.code_version import class_digest, package_digest
 from ctxexp.maths.word_mix import WordMix
 from ctxexp.model import Encoder, TextStart
 from ctxexp.occurrences import Layers, Occurrences
@@ -24,7 +28,8 @@ from ctxexp.progress import Progress
 from ctxexp.results.run_info import PoolingInfo
 from ctxexp.transforms import chunk_rows, chunks
 from ctxexp.vectors import Store
-from ctxexp.vectors.encoding import open_store, warn_unknown
+from ctxexp.vectors.cache import entry_lock, make_room
+from ctxexp.vectors.encoding import CODE, BatchedText, open_store, warn_unknown
 
 log = logging.getLogger("ctxexp")
 WORDS = "mean_words"
@@ -212,6 +217,27 @@ class Vectors:
     engine: Engine = field(default_factory=Local)  # who encodes
     make: Callable[[], Encoder] | None = None  # gives the engine's workers their encoder; None: it is pickled
 
+    def read(self, encoder: Encoder, sentences: Sequence[Sentence]) -> BatchedText:
+        """Sentences in the batches in which the encoder gets them."""
+        return BatchedText(encoder, sentences, self.batch_tokens)
+
+    @contextmanager
+    def kept(self, kind: str, choices: Sequence[object], classes: Sequence[type]) -> Iterator[Path]:
+        """A folder of the cache for what is made of vectors that aren't stored, named by its kind, all choices behind
+        it and the code of these classes. In the block no other process writes or removes it."""
+        cache, code = self.cache.absolute(), [CODE, package_digest(), *map(class_digest, classes)]
+        key = digest(repr([self.version, *code, *choices]).encode())
+        folder = cache / f"{kind}-{key}"
+        try:
+            with entry_lock(cache, key):
+                folder.mkdir(exist_ok=True)
+                yield folder
+                os.utime(folder)
+            if self.limit_bytes is not None:
+                make_room(cache, 0, limit=self.limit_bytes, keep=key)
+        except OSError as error:
+            raise StoreError(f"{folder} can't be used: {error}; make room or choose another cache folder") from error
+
 
 @dataclass(frozen=True, kw_only=True)
 class WordFilter:
@@ -315,18 +341,23 @@ class Stores:
             return WordMeans(*self.words(corpus), len(corpus.sentences))
         return PooledSentences(self._store(corpus, self.view), self.pooling)
 
-    def skipped_words(self, corpus: Corpus) -> tuple[int, float]:
-        """The number of words in the corpus's distinct sentences that have no vector, and their share in [0, 1]; 0 if
-        its words were never needed."""
+    def counts(self, corpus: Corpus) -> dict[str, float]:
+        """What a run records of the corpus's encoding (`CorpusInfo`): occurrences that a control leaves out; words in
+        distinct sentences without a vector (0 if its words were never needed), and their share; pieces that the
+        tokenizer doesn't know, and all."""
         store = self.stores.get((self.encoder.name, corpus.fingerprint))
-        n = store.n_skipped if store is not None else 0
-        return n, n / (store.n_rows + n) if store is not None and n else 0.0
-
-    def count_unknown(self, corpus: Corpus) -> tuple[int, int]:
-        """The number of pieces in the corpus's distinct sentences that are unknown to the tokenizer, and of all
-        pieces."""
+        skipped = store.n_skipped if store is not None else 0
         stores = [store for (_, fingerprint), store in self.stores.items() if fingerprint == corpus.fingerprint]
-        return max(((s.n_unknown_pieces, s.n_pieces) for s in stores), key=lambda counts: counts[1], default=(0, 0))
+        unknown, pieces = max(
+            ((s.n_unknown_pieces, s.n_pieces) for s in stores), key=lambda counts: counts[1], default=(0, 0)
+        )
+        return {
+            "left_out": self.left_out.get(corpus.fingerprint, 0),
+            "skipped": skipped,
+            "skipped_share": skipped / (store.n_rows + skipped) if store is not None and skipped else 0.0,
+            "unknown": unknown,
+            "pieces": pieces,
+        }
 
     @property
     def n_encoded(self) -> int:

@@ -7,15 +7,24 @@ from pathlib import Path
 
 import pytest
 
+from ctxexp.command import Experiment
 from ctxexp.errors import ConfigError
 from ctxexp.models import options
-from tests.composed import check_command
+from tests.composed import check_command, composed, registry_of
 
 
 def test_what_can_run_has_no_problem() -> None:
     check_command([])
     check_command(["fit_on=train"])  # nothing is fitted
     check_command(["model=huggingface", "model.checkpoint=owner/name"])  # a hub id: not asked for here
+
+
+@pytest.mark.parametrize("words", [["words.max_contexts=9"], ["one_pass.shards=4", "metric=self_similarity"]])
+def test_a_text_beyond_memory_says_what_to_install(words: list[str]) -> None:
+    """Without the plugin."""
+    config = composed(*words, registry=registry_of())
+    with pytest.raises(ConfigError, match=r"is for a text beyond memory; the plugin .*: pip install ctxexp-scale,"):
+        Experiment(config).check()
 
 
 def test_a_device_that_cannot_be_is_refused_without_torch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from ctxexp.vectors import (
     layer_name,
 )
 from ctxexp.vectors import cache as caches
+from ctxexp.vectors.stores import Vectors
 
 
 def write(folder: Path, parts: list[np.ndarray]) -> np.ndarray:
@@ -224,15 +225,12 @@ def test_a_damaged_entry_is_listed_too(tmp_path: Path) -> None:
     assert (found.key, found.encoder) == (key, "?")
 
 
-def test_sums_that_are_read_are_neither_evicted_nor_cleared(tmp_path: Path) -> None:
-    for key in ("a" * 32, "b" * 32):
-        (tmp_path / f"sums-{key}").mkdir()
-        (tmp_path / f"sums-{key}" / "0000.npz").write_bytes(bytes(1000))
-    first, second = (caches.reader_lock(tmp_path, "a" * 32) for _ in range(2))
-    first.release()
-    caches.make_room(tmp_path, 500, limit=500, keep="")
-    assert [entry.key for entry in caches.entries(tmp_path)] == ["a" * 32]
-    assert caches.clear(tmp_path) == []
-    second.release()
+def test_sums_that_are_measured_are_neither_evicted_nor_cleared(tmp_path: Path) -> None:
+    (tmp_path / f"sums-{'b' * 32}").mkdir()
+    (tmp_path / f"sums-{'b' * 32}" / "0000.npz").write_bytes(bytes(1000))
+    with Vectors(cache=tmp_path, limit_bytes=500).kept("sums", ["a text"], []) as folder:
+        (folder / "0000.npz").write_bytes(bytes(1000))
+        caches.make_room(tmp_path, 500, limit=500, keep="")
+        assert [entry.path for entry in caches.entries(tmp_path)] == [folder]
+        assert caches.clear(tmp_path) == []
     assert [entry.kind for entry in caches.clear(tmp_path)] == ["sums"]
-    assert not list(tmp_path.glob("locks/*-*"))

@@ -1,4 +1,6 @@
-"""Data sets of the Hugging Face hub as streams, and Ray's clusters as an engine."""
+"""Texts beyond memory and beyond one process: bounded contexts, one pass, data sets of the Hugging Face hub as streams,
+Ray's clusters as an engine.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,12 @@ from ctxexp import Register
 @ctxexp.hookimpl
 def register_datasets(register: Register) -> None:
     register("huggingface", "ctxexp_scale.huggingface:huggingface")
+
+
+@ctxexp.hookimpl
+def register_readers(register: Register) -> None:
+    register("words.max_contexts", "ctxexp_scale.bounded:BoundedContexts")
+    register("one_pass.shards", "ctxexp_scale.one_pass:OnePass")
 
 
 @ctxexp.hookimpl

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from copy import copy
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 import ctxexp
 from ctxexp import Block, Group, Reading
-from ctxexp.maths import Batch, Moments, SumForm, Sums, effective_rank, isoscore, participation_ratio
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from ctxexp.maths import Moments, effective_rank, isoscore, participation_ratio
 
 DIMENSIONS = Reading(
     unit="dimensions",
@@ -22,7 +16,6 @@ DIMENSIONS = Reading(
     lower="spread over fewer dimensions",
     higher="spread over more dimensions",
 )
-SUMS = ("rows", "row sum", "second moments", "normalized sum", "rows with direction")
 
 
 class Spectrum(ctxexp.Metric):
@@ -43,34 +36,6 @@ class Spectrum(ctxexp.Metric):
     @abstractmethod
     def compute(self) -> dict[str, float]:
         """The statistics, from `moments`."""
-
-    def sum_form(self) -> SumForm:
-        return MomentSums(self)
-
-    def __repr__(self) -> str:  # in the key of its sums: the same in every process
-        return f"{type(self).__name__}(centred={getattr(self, 'centred', True)})"
-
-
-class MomentSums(SumForm):
-    """From the sum of the rows, their second moments about the origin (d, d), and the sum of the normalized rows;
-    rounding errors of a scatter are 1e-16 of those moments."""
-
-    def __init__(self, metric: Spectrum) -> None:
-        self.metric = metric
-
-    def addends(self, batch: Batch) -> Mapping[str, Tensor]:
-        x, u = batch.x, batch.normalized.nan_to_num(0.0)
-        sums = (batch.lengths.sum(), x.sum(0), x.T @ x, u.sum(0), batch.has_direction.sum())
-        return dict(zip(SUMS, sums, strict=True))
-
-    def statistics(self, sums: Sums) -> dict[str, float]:
-        n, total, outer, normalized, n_directed = (sums.overall[name] for name in SUMS)
-        metric, moments = copy(self.metric), Moments()
-        moments.n, moments.n_directed, moments.ones = int(n), int(n_directed), float(n_directed)
-        moments.mean, moments.normalized_sum = total / max(n, 1), normalized
-        moments.scatter = outer - n * np.outer(moments.mean, moments.mean)
-        metric.moments = moments
-        return metric.compute()
 
 
 class IsoScore(Spectrum):

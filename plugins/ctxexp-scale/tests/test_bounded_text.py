@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ctxexp_scale.bounded import BoundOptions, bound_corpus, hash_text
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxexp import Corpus, Sense, Sentence
 from ctxexp.dataset import deduplicate
-from ctxexp.datasets.bounded import BoundOptions, bound_corpus, hash_text
 from ctxexp.datasets.text import TextFiles
 from ctxexp.errors import DataError
 from tests.shipped import text

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ctxexp_scale.bounded import BoundOptions, bound_corpus
 
 import ctxexp
 from ctxexp import Corpus, Encoder, Pair, Results, Sense, Sentence
 from ctxexp.command import Experiment
-from ctxexp.datasets.bounded import BoundOptions, bound_corpus
 from ctxexp.errors import ConfigError
 from tests.composed import composed, of, with_part
 from tests.measuring_helpers import Hashed
@@ -28,7 +28,8 @@ def corpus(n: int = 400) -> Corpus:
 
 
 def measured(folder: Path, text: Corpus, *words: str, encoder: Encoder | None = None) -> Results:
-    config = composed(METRICS, "bootstrap=200", f"cache.folder={folder}", *words)
+    metrics = [METRICS] if not any(word.startswith("metric=") for word in words) else []
+    config = composed(*metrics, "bootstrap=200", f"cache.folder={folder}", *words)
     made = encoder or Hashed()
     return Experiment(with_part(of(config, text), "model", "hashed", lambda: made)).run(folder)
 

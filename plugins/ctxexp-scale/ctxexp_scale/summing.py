@@ -10,11 +10,6 @@ from __future__ import annotations
 import ctypes
 import json
 import logging
-import os
-import shutil
-import socket
-import weakref
-import zipfile
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -22,25 +17,17 @@ from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ctxexp.controls import Control
-from ctxexp.dataset import Corpus, Sentence
-from ctxexp.datasets.shards import ShardedText
-from ctxexp.engines import Engine
-from ctxexp.errors import ConfigError, DataError, EncodingError, StoreError, error_text, plugin_call
-from ctxexp.files import digest
-from ctxexp.files.code_version import class_digest, package_digest
-from ctxexp.maths.sums import Batch, SumForm, Sums
-from ctxexp.model import Encoder
-from ctxexp.progress import Progress
-from ctxexp.results.run_info import PoolingInfo
-from ctxexp.vectors.cache import entry_lock, make_room, reader_lock
-from ctxexp.vectors.encoding import CODE as CODE_OF_VECTORS
-from ctxexp.vectors.encoding import BatchedText, warn_unknown
-from ctxexp.vectors.stores import Vectors, WordFilter
+from ctxexp import Control, CtxexpError, Encoder, Engine, Sentence
+from ctxexp.command import Progress
+from ctxexp.errors import DataError, EncodingError, error_text
+from ctxexp_scale.encoding import worker_encoder
+from ctxexp_scale.shard_files import ShardFile, remove_unfinished
+from ctxexp_scale.sharded import ShardedText
+from ctxexp_scale.sums import Batch, SumForm, Sums
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -48,67 +35,14 @@ if TYPE_CHECKING:
 log = logging.getLogger("ctxexp")
 
 WINDOW = 4096  # sentences that are in memory, and put into batches, together
-CODE = f"{CODE_OF_VECTORS} {package_digest()}"  # of what runs: read once, on import
 LEFT_OUT, NOT_FOLLOWED = -2, -1  # units that aren't measured, and those of words without enough contexts
 
 
-def sum_up(
-    encoder: Encoder,
-    text: ShardedText,
-    forms: Mapping[str, SumForm],
-    vectors: Vectors,
-    progress: Progress,
-    *,
-    words: WordFilter,
-    control: Control,
-) -> Totals:
-    """The sums of the text by forms (by the metric's label), shard by shard: those that the cache's folder has are
-    kept."""
-    if encoder.sequential:
-        raise ConfigError("one_pass.shards reads single sentences, but this model carries its state on: leave one out")
-    cache = vectors.cache.absolute()
-    code = {type(form).__qualname__: class_digest(type(form)) for form in forms.values()}
-    choices: list[object] = [encoder.name, vectors.version, encoder.class_code, CODE, sorted(code.items())]
-    choices += [text.content, words, control.name, vars(control), vectors.batch_tokens]
-    choices += [{label: vars(form) for label, form in forms.items()}]
-    key = digest(repr(choices).encode())
-    work = Summing(
-        folder=cache / f"sums-{key}",
-        make=vectors.make or partial(_same_encoder, encoder),
-        name=encoder.name,
-        text=text,
-        forms=forms,
-        form=words.form,
-        control=control,
-        batch_tokens=vectors.batch_tokens,
-    )
-    try:
-        with entry_lock(cache, key):
-            work.folder.mkdir(exist_ok=True)
-            title = f"encode {encoder.details.get('architecture', encoder.name)}"
-            totals = Totals(text, *_sum_shards(work, vectors.engine, progress, title), words.min_contexts)
-            weakref.finalize(totals, reader_lock(cache, key).release)  # the sums stay in the cache while they are read
-            os.utime(work.folder)
-        if vectors.limit_bytes is not None:
-            make_room(cache, 0, limit=vectors.limit_bytes, keep=key)
-    except OSError as error:
-        raise StoreError(
-            f"the sums in {work.folder} can't be used: {error}; make room or choose another cache folder"
-        ) from error
-    warn_unknown(totals.tallies["unknown"], totals.tallies["pieces"], text.name)
-    return totals
-
-
-def _same_encoder(encoder: Encoder) -> Encoder:
-    return encoder
-
-
-def _sum_shards(work: Summing, engine: Engine, progress: Progress, title: str) -> tuple[tuple[SumsFile, ...], int]:
-    """The sums of all shards that hold a row, and how many sentences were encoded for them now."""
-    for left in work.folder.glob("*.*.npz"):  # of workers that were killed while they wrote
-        left.unlink(missing_ok=True)
-    shards = [SumsFile(work.folder, number) for number in range(len(work.text.shards))]
-    missing = [shard.number for shard in shards if not shard.is_usable()]
+def sum_up(work: Summing, engine: Engine, progress: Progress, title: str, *, min_contexts: int) -> Totals:
+    """The sums of a text, shard by shard: those that the folder has are kept."""
+    remove_unfinished(work.folder)
+    shards = [SumsFile(work.folder, f"{number:04d}") for number in range(len(work.text.shards))]
+    missing = [i for i, shard in enumerate(shards) if not shard.is_usable()]
     if len(missing) < len(shards):
         log.info("%d of %d shards were summed before: %s", len(shards) - len(missing), len(shards), work.folder)
     n_encoded = 0
@@ -121,7 +55,7 @@ def _sum_shards(work: Summing, engine: Engine, progress: Progress, title: str) -
     with_rows = tuple(shard for shard in shards if shard.tallies()["rows"])
     if not with_rows:
         raise DataError(f"corpus {work.text.name!r} has no word to measure: all {work.text.text_words:,} are left out")
-    return with_rows, n_encoded
+    return Totals(work.text, with_rows, n_encoded, min_contexts)
 
 
 @dataclass(frozen=True)
@@ -136,23 +70,20 @@ class Summing:
     forms: Mapping[str, SumForm]  # by the metric's label
     form: Callable[[str], str | None]
     control: Control
-    batch_tokens: int
+    read: Callable[[Encoder, Sequence[Sentence]], Any]  # sentences into batches
 
     def __call__(self) -> Callable[[int], int]:
-        encoder = self.make()
-        if encoder.name != self.name:
-            raise EncodingError(f"a worker made the encoder {encoder.name!r}, the driver has {self.name!r}")
-        return partial(self.sum, encoder)
+        return partial(self.sum, worker_encoder(self.make, self.name))
 
     def sum(self, encoder: Encoder, number: int) -> int:
         """The shard's number, once its sums are on disk."""
-        file = SumsFile(self.folder, number)
+        file = SumsFile(self.folder, f"{number:04d}")
         if file.path.is_file():  # another worker was quicker
             return number
         tally = _Tally(self, encoder)
         sentences = self.text.read(number)
         while window := list(islice(sentences, WINDOW)):
-            text = BatchedText(encoder, window, self.batch_tokens)
+            text = self.read(encoder, window)
             for i, batch in enumerate(text.batches()):
                 tally.add([window[i] for i in batch.tolist()])
                 if i % 16 == 0:
@@ -220,8 +151,14 @@ class _Tally:
         """The units of each sentence and all their vectors (layers, units, dim), checked."""
         import torch
 
-        with plugin_call("encoder", self.encoder.name, "could not read the corpus (tensors)"):
+        try:
             results = list(islice(self.encoder.encode_tensors(sentences), len(sentences) + 1))  # it may never end
+        except CtxexpError:
+            raise
+        except Exception as error:
+            raise EncodingError(
+                f"encoder {self.encoder.name!r} could not read the corpus (tensors): {error_text(error)}"
+            ) from error
         who, n = f"encoder {self.encoder.name!r}", sum(len(units) for units, _ in results)
         if len(results) != len(sentences):
             raise EncodingError(f"{who} gave {len(results)} results for {len(sentences)} sentences; expected one each")
@@ -268,55 +205,35 @@ class _Tally:
     def save(self, file: SumsFile) -> None:
         """Write the sums of the words that the shard has."""
         words = np.flatnonzero(self.counts[0])
-        arrays = {"words": words, "counts": self.counts[:, words], "tallies": np.array(json.dumps(self.tallies))}
-        for layer, sums in enumerate(self.by_word):
-            arrays |= {f"word/{layer}/{name}": total.cpu().numpy()[words] for name, total in sums.items()}
-        for layer, sums in enumerate(self.overall):
-            arrays |= {f"overall/{layer}/{name}": total.cpu().numpy() for name, total in sums.items()}
-        file.write(arrays)
+        with file.write() as writer:
+            writer.add("words", words)
+            writer.add("counts", self.counts[:, words])
+            writer.add("tallies", np.array(json.dumps(self.tallies)))
+            for layer, sums in enumerate(self.by_word):
+                for name, total in sums.items():
+                    writer.add(f"word/{layer}/{name}", total.cpu().numpy()[words])
+            for layer, sums in enumerate(self.overall):
+                for name, total in sums.items():
+                    writer.add(f"overall/{layer}/{name}", total.cpu().numpy())
 
 
-@dataclass(frozen=True)
-class SumsFile:
-    """The sums of a shard on disk, a file in the folder of its run's key: complete, or not there."""
-
-    folder: Path
-    number: int
-
-    @property
-    def path(self) -> Path:
-        return self.folder / f"{self.number:04d}.npz"
-
-    @property
-    def identity(self) -> str:
-        """The shard's identity, which the file holds beside its arrays."""
-        return f"{self.folder.name}/{self.number}"
-
-    def damage(self) -> str:
-        """The reason why the file can't be used: it is damaged, or another shard's; empty if it can."""
-        try:
-            with zipfile.ZipFile(self.path) as file:
-                if name := file.testzip():
-                    return f"the checksum of {name} differs"
-            with np.load(self.path) as arrays:
-                return "" if str(arrays["identity"]) == self.identity else "it is another shard's"
-        except Exception as error:  # zipfile raises whatever its bytes make of it
-            return error_text(error)
+class SumsFile(ShardFile):
+    """The sums of a shard on disk, a file in the folder of its run's key."""
 
     def tallies(self) -> Counter[str]:
         """Counts of its sentences, rows, words without a vector (`skipped`), occurrences `left_out`, `unknown` pieces
         and `pieces`."""
-        with np.load(self.path) as arrays:
+        with self.open() as arrays:
             return Counter(json.loads(str(arrays["tallies"])))
 
     def counts(self) -> tuple[np.ndarray, np.ndarray]:
         """The numbers of its words (v,), and how many rows, sentences and first places each has (3, v)."""
-        with np.load(self.path) as arrays:
+        with self.open() as arrays:
             return arrays["words"], arrays["counts"]
 
     def sums(self, layer: int) -> Sums:
         """The sums of one layer, over its words."""
-        with np.load(self.path) as arrays:
+        with self.open() as arrays:
             kinds: dict[str, dict[str, np.ndarray]] = {"word": {}, "overall": {}}
             for member in arrays.files:
                 kind, _, rest = member.partition("/")
@@ -325,32 +242,10 @@ class SumsFile:
                     kinds[kind][name] = arrays[member]
             return Sums(arrays["counts"][0].astype(np.int64), kinds["word"], kinds["overall"])
 
-    def write(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Write the arrays beside their place, and put them there."""
-        own = self.path.with_suffix(f".{socket.gethostname()}-{os.getpid()}.npz")
-        try:
-            np.savez(own, identity=np.array(self.identity), **arrays)  # type: ignore[arg-type]  # none is allow_pickle
-            own.replace(self.path)
-        finally:
-            own.unlink(missing_ok=True)
-
-    def is_usable(self) -> bool:
-        """Whether an earlier run left this shard's sums; anything else in its place is removed."""
-        if not os.path.lexists(self.path):
-            return False
-        if damage := self.damage():
-            log.warning("the sums in %s can't be taken (%s): making them again", self.path, damage)
-            if self.path.is_dir():
-                shutil.rmtree(self.path)
-            else:
-                self.path.unlink()
-        return not damage
-
 
 @dataclass(frozen=True)
 class Totals:
-    """The sums of a text, of all shards that hold a row, over the words in enough sentences; and the record of its
-    encoding, as `ctxexp.vectors.stores.Stores` has it of rows.
+    """The sums of a text, of all shards that hold a row, over the words in enough sentences.
 
     `words` and the rows of `counts` stand by count, then alphabetically, as where rows are stored.
     """
@@ -392,24 +287,9 @@ class Totals:
             total.merge(shard.sums(number), shard.counts()[0])
         return total.subset(self._word_counts[0])
 
-    def part(self, shard: SumsFile, number: int) -> tuple[Sums, np.ndarray]:
+    def share(self, shard: SumsFile, number: int) -> tuple[Sums, np.ndarray]:
         """A shard's share in them, and which of the words it holds."""
         place = np.full(len(self.text.words), -1)
         place[self._word_counts[0]] = np.arange(len(self._word_counts[0]))
         at = place[shard.counts()[0]]
         return shard.sums(number).subset(np.flatnonzero(at >= 0)), at[at >= 0]
-
-    # the record of the encoding
-
-    pooling_info = PoolingInfo()
-
-    @property
-    def left_out(self) -> Mapping[str, int]:
-        return {self.text.fingerprint: self.tallies["left_out"]}
-
-    def skipped_words(self, corpus: Corpus) -> tuple[int, float]:
-        n = self.tallies["skipped"]
-        return n, n / self.text.text_words if n else 0.0
-
-    def count_unknown(self, corpus: Corpus) -> tuple[int, int]:
-        return self.tallies["unknown"], self.tallies["pieces"]

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from ctxexp_scale.forms import BaselineSums, sum_form
+from ctxexp_scale.sums import Batch, SumForm, Sums, mean_and_spread
 
-from ctxexp.maths import Batch, SumForm, Sums, mean_cosine, resampling
+from ctxexp.maths import mean_cosine, resampling
 from ctxexp.maths.geometry import mean_cosine_to_mean
 from ctxexp.maths.statistics import summary
-from ctxexp.maths.sums import mean_and_spread
-from ctxexp.measuring.baseline_levels import BaselineSums
 from tests.shipped import IntraSentenceSimilarity, SelfSimilarity
 
 RNG = np.random.default_rng(0)
@@ -58,7 +58,8 @@ def merge_parts(form: SumForm) -> tuple[Sums, list[Sums]]:
 
 
 def test_self_similarity_of_words() -> None:
-    form = SelfSimilarity().sum_form()
+    form = sum_form(SelfSimilarity())
+    assert form is not None
     whole, parts = merge_parts(form)
     groups = [ROWS[word == OF_WORD] for word in range(WORDS)]
     expected = np.array([float(mean_cosine(x)) for x in groups])
@@ -81,7 +82,8 @@ def test_self_similarity_of_words() -> None:
 
 @pytest.mark.parametrize("unit_norm", [False, True])
 def test_intra_sentence_similarity(unit_norm: bool) -> None:
-    form = IntraSentenceSimilarity(unit_norm=unit_norm).sum_form()
+    form = sum_form(IntraSentenceSimilarity(unit_norm=unit_norm))
+    assert form is not None
     whole, parts = merge_parts(form)
     scores = [float(mean_cosine_to_mean(x.astype(np.float32), unit_norm=unit_norm)) for x in SENTENCES]
     known = np.isfinite(scores)

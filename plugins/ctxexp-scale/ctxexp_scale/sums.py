@@ -1,5 +1,6 @@
 """Sums over rows, from which a metric's numbers follow exactly: added up batch by batch, wherever these are encoded,
-and merged by addition, so that no row is stored."""
+and merged by addition, so that no row is stored.
+"""
 
 from __future__ import annotations
 
@@ -98,8 +99,8 @@ class Sums:
 
 
 class SumForm:
-    """A metric's form in sums: what each batch adds, and the statistics of the total. It is pickled to other
-    processes, and keeps no state; `vars` of it are part of the key that its sums are kept by.
+    """A metric's form in sums: what each batch adds, and the statistics of the total. It is pickled to other processes,
+    and keeps no state. A metric gives it by a method `sum_form`.
 
     One name is one quantity, whichever form asks for it: it is summed once. A form that adds nothing is that of
     anisotropy, whose value is the baseline, which is summed in any case.
@@ -113,6 +114,11 @@ class SumForm:
         >>> MeanNorm().statistics(Sums(np.array([2]), overall={"rows": np.array(2.0), "norms": np.array(5.0)}))
         {'raw': 2.5}
     """
+
+    @property
+    def key(self) -> object:
+        """All that tells two forms of a class apart, as text: a part of the key that sums are kept by."""
+        return vars(self)
 
     def addends(self, batch: Batch) -> Mapping[str, Tensor]:
         """A batch's addends to the sums of all rows (`Sums.overall`), by name: operations of torch on its device, in
@@ -134,8 +140,8 @@ class SumForm:
 
     def influence(self, part: Sums, total: Sums) -> np.ndarray | float | None:
         """The influence of a part's rows: summed over them, that on each word's score (words,), or on the mean itself
-        (`ctxexp.maths.resampling`). `total` are the sums of all parts, of the part's words. None: the statistics have
-        no interval."""
+        . `total` are the sums of all parts, of the part's words. None: the statistics have
+         no interval."""
         return None
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -18,10 +18,10 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from ctxexp.dataset import Corpus, CorpusBound, Sentence, TextStream
-from ctxexp.engines import Engine, Local
+from ctxexp import Corpus, Engine, Sentence, TextReader
+from ctxexp.command import Progress
+from ctxexp.datasets import TextStream
 from ctxexp.errors import DataError
-from ctxexp.progress import Progress
 
 log = logging.getLogger("ctxexp")
 R = TypeVar("R")
@@ -61,6 +61,53 @@ class BoundOptions:
     form: Callable[[str], str | None]
     sample: int | None = None
     seed: int = 0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Bound:
+    """The occurrences of a corpus that have rows (`ctxexp.dataset.CorpusBound`): of sentence i the words
+    `positions[starts[i]:starts[i + 1]]` as occurrences of their words, and all its words, as a sentence, where it is
+    one of the sampled sentences (`is_fully_measured`). `source` is the corpus that they were taken from, where memory
+    holds it."""
+
+    max_contexts: int
+    starts: np.ndarray  # (n_sentences + 1,) int64
+    positions: np.ndarray  # int64, ascending in each sentence
+    is_fully_measured: np.ndarray  # (n_sentences,) bool
+    text_sentences: int  # of the whole text, repetitions included
+    text_words: int
+    word_counts: Mapping[str, int]  # of each word with contexts enough, in the text, repeated sentences counted
+    measured_words: int  # of all words, those that aren't measured left out
+    source: Corpus | None = None
+
+    def __repr__(self) -> str:  # a part of `Corpus.content`
+        arrays = (self.starts.astype("<i8"), self.positions.astype("<i8"), self.is_fully_measured)
+        return hashlib.blake2b(b"".join(each.tobytes() for each in arrays), digest_size=16).hexdigest()
+
+    def of(self, sentence: int) -> np.ndarray:
+        """The words of a sentence that are measured as words, (n,) ascending."""
+        return self.positions[self.starts[sentence] : self.starts[sentence + 1]]
+
+
+class BoundedContexts(TextReader):
+    """At most `max_contexts` occurrences of each word and `max_sentences` whole sentences, chosen by hash; `sample`: of
+    so many words (None: all)."""
+
+    def __init__(self, *, max_contexts: int, max_sentences: int, sample: int | None = None) -> None:
+        self.choices = {"max_contexts": max_contexts, "max_sentences": max_sentences, "sample": sample}
+
+    def corpus(
+        self,
+        text: Corpus | TextStream,
+        *,
+        form: Callable[[str], str | None],
+        min_contexts: int,
+        seed: int,
+        engine: Engine,
+        progress: Progress,
+    ) -> Corpus:
+        bounds = BoundOptions(**self.choices, min_contexts=min_contexts, form=form, seed=seed)  # type: ignore[arg-type]
+        return bound_corpus(text, bounds, engine=engine, progress=progress)
 
 
 class SketchSample(NamedTuple):
@@ -273,7 +320,7 @@ def bound_corpus(
     a sentence, or one that changes while it is read.
     """
     shards = MemoryShards(text) if isinstance(text, Corpus) else text
-    reading = partial(_each_part, shards, engine or Local(), Progress.of(progress))
+    reading = partial(_each_part, shards, engine, Progress.of(progress))
     sketch: ContextSketch | None = None
     for part in reading(partial(partial, _sketch_part, shards, bounds), "choose contexts"):
         sketch = part if sketch is None else sketch.merge(part)
@@ -305,7 +352,7 @@ def bound_corpus(
         _keep_annotations(corpus, digests) if corpus else Corpus(shards.name, (), choices=dict(shards.choices)),
         sentences=tuple(shards.as_sentence(one.text) for one in sentences),
         documents=tuple(documents.tolist()) if sketch.documents else None,
-        bound=CorpusBound(
+        bound=Bound(
             max_contexts=bounds.max_contexts,
             starts=np.searchsorted(sentence_of[order], np.arange(len(digests) + 1)),
             positions=sample.positions[order].astype(np.int64),
@@ -321,14 +368,14 @@ def bound_corpus(
 
 def _each_part(
     shards: TextStream,
-    engine: Engine,
+    engine: Engine | None,
     progress: Progress,
     work: Callable[[], Callable[[object], R]],
     title: str,
 ) -> Iterator[R]:
-    """Yield the result of `work` on each part of the text, in any order."""
+    """Yield the result of `work` on each part of the text, in any order; without an engine by this process."""
     with progress.stage(title, total=len(shards.parts), unit="parts") as stage:
-        for result in engine.map_unordered(work, shards.parts):
+        for result in engine.map_unordered(work, shards.parts) if engine else map(work(), shards.parts):
             yield result
             stage.advance(1)
 

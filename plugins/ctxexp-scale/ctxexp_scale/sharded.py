@@ -14,12 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ctxexp.dataset import Corpus, Sentence, TextStream
-from ctxexp.datasets.bounded import MemoryShards, hash_text
-from ctxexp.engines import Engine
+from ctxexp import Corpus, Engine, Sentence
+from ctxexp.command import Progress
+from ctxexp.datasets import TextStream
 from ctxexp.errors import DataError
-from ctxexp.files import digest
-from ctxexp.progress import Progress
+from ctxexp_scale.bounded import MemoryShards, hash_text
 
 log = logging.getLogger("ctxexp")
 
@@ -34,6 +33,11 @@ class ShardOptions:
     min_contexts: int
     sample: int | None = None
     seed: int = 0
+
+
+def digest(content: bytes) -> str:
+    """32 hex digits."""
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
 class Share(NamedTuple):
