@@ -57,7 +57,7 @@ def run_command_line(words: Sequence[str]) -> int | str | None:
     return cli.run_command_line(words)
 
 
-def registry_of(plugins: list[tuple[str, object]] | None = None, *, files: Sequence[Path] = ()) -> Any:
+def registry_of(plugins: Sequence[tuple[str, object]] = (), *, files: Sequence[Path] = ()) -> Any:
     """ctxexp's own names with those of plugins by name, and of plugin files; nothing that is installed."""
     return build_registry(plugins, installed=False, files=files)
 

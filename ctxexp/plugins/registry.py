@@ -13,7 +13,6 @@ import json
 import re
 import shlex
 import sys
-import traceback
 import types
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
@@ -98,16 +97,11 @@ class Offer:
         """The factory, imported when it is first needed. Raises PluginError where that fails."""
         if not isinstance(self.source, str):
             return self.source
-        part = f"{self.kind} {self.name!r} of {self.origin}"
-
-        def failure(error: BaseException) -> str:
-            return f"{part}: {self.source} can't be imported: {error_text(error)}"
-
+        failure = f"offers {self.kind} {self.name!r}, but {self.source} can't be imported"
         with redirect_stdout(sys.stderr), plugin_call("plugin", self.plugin, failure):
             target: object = resolve_name(self.source)
         if not callable(target):
-            got = type(target).__name__
-            raise PluginError(f"{part}: {self.source} is of type {got}, expected a callable factory")
+            raise PluginError(f"{self.source} of {self.origin} is {short(target)}, expected a callable factory")
         return cast(Factory, target)
 
     @property
@@ -189,48 +183,18 @@ def load_plugin_file(path: Path) -> tuple[types.ModuleType, PluginVersion]:
 
     Raises PluginError naming the file and the line where it fails. Nothing is written beside the file.
     """
-    path = user_path(path).absolute()
     if not path.is_file():
         beside = [p.name for p in path.parent.glob("*.py")] if path.parent.is_dir() else []
         close = " or ".join(suggestions(path.name, beside))
         raise PluginError(f"no plugin file {path}" + (f"; did you mean {close}?" if close else ""))
-    try:
+    with plugin_call("plugin file", str(path), "can't be loaded"):
         content = path.read_bytes()
-    except OSError as error:
-        raise PluginError(f"plugin file {path} can't be read: {error.strerror}") from error
-    digest = hashlib.sha256(content).hexdigest()[:16]
-    module = types.ModuleType(f"{FILE_MODULE}{path.stem}_{digest}")
-    module.__file__ = str(path)
-    sys.modules[module.__name__] = module  # where dataclasses and type hints look names up
-
-    try:
-        with _file_errors(path):
-            exec(compile(content, str(path), "exec"), module.__dict__)
-    except PluginError:
-        del sys.modules[module.__name__]
-        raise
+        digest = hashlib.sha256(content).hexdigest()[:16]
+        module = types.ModuleType(f"{FILE_MODULE}{path.stem}_{digest}")
+        module.__file__ = str(path)
+        sys.modules[module.__name__] = module  # where dataclasses and type hints look names up
+        exec(compile(content, str(path), "exec"), module.__dict__)
     return module, PluginVersion(path.stem, str(path), f"sha256:{digest}")
-
-
-@contextmanager
-def _file_errors(path: Path) -> Iterator[None]:
-    """Raise what the block raises as a PluginError that names the plugin file and the line."""
-
-    def message(error: BaseException) -> str:
-        text = str(error) if isinstance(error, CtxexpError) else error_text(error)
-        text = f"{type(error).__name__}: {error.msg}" if isinstance(error, SyntaxError) else text
-        return f"plugin file {location(path, error)}: {text}"
-
-    with plugin_call("plugin file", failure=message, within=message):
-        yield
-
-
-def location(path: Path, error: BaseException) -> str:
-    """`<path>, line <n>`: the last line of the file that `error` passed through; the path alone if it passed none."""
-    if isinstance(error, SyntaxError) and error.filename == str(path):
-        return f"{path}, line {error.lineno}"
-    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
-    return f"{path}, line {lines[-1]}" if lines else str(path)
 
 
 def install_hint(kind: str, name: str) -> str:
@@ -265,18 +229,59 @@ class Registry:
         except KeyError:
             raise UnknownName(kind, name, self.names(kind), install_hint(kind, name)) from None
 
-    def add(self, offer: Offer) -> None:
-        other = self.offers.get((offer.kind, offer.name))
-        if other is not None:
-            raise PluginError(
-                f"{offer.origin} registers {offer.kind} {offer.name!r}, which {other.origin} already supplies; rename "
-                "one of them"
-            )
-        self.offers[offer.kind, offer.name] = offer
+    def add(self, *offers: Offer) -> None:
+        """Add the offers, or none where one of them has a name that is taken (PluginError)."""
+        known = dict(self.offers)
+        for offer in offers:
+            if other := known.get((offer.kind, offer.name)):
+                raise PluginError(
+                    f"{offer.origin} registers {offer.kind} {offer.name!r}, which {other.origin} already supplies; "
+                    "rename one of them"
+                )
+            known[offer.kind, offer.name] = offer
+        self.offers = known
+
+    def adopt(self, name: str, plugin: object, supplier: PluginVersion | None = None) -> None:
+        """Add all that a plugin offers, and its folder of config files. Raises PluginError where a hook of it isn't as
+        specified."""
+        manager = pluggy.PluginManager("ctxexp")
+        for spec in self.hooks:
+            manager.add_hookspecs(spec)
+        hooks = [hook for spec in self.hooks for hook in vars(spec) if hook.startswith("register_")]
+        for hook in hooks:
+            if hasattr(plugin, hook) and not manager.parse_hookimpl_opts(plugin, hook):
+                raise PluginError(f"{hook} lacks its mark: put @ctxexp.hookimpl above it")
+        try:
+            manager.register(plugin, name)
+            manager.check_pending()
+        except pluggy.PluginValidationError as error:
+            unknown = re.search(r"unknown hook '(\w+)'", str(error))
+            hint = near(unknown[1], hooks) if unknown else "; a hook takes one argument, register"
+            raise PluginError(f"{' '.join(str(error).split())}{hint}") from None
+        offers: list[Offer] = []
+        for hook in hooks:
+            kind = hook.removeprefix("register_").removesuffix("s")
+            vars(manager.hook)[hook](register=_collect(offers, kind, name, supplier))
+        folder = _config_folder(plugin)
+        if not offers and not folder:
+            raise PluginError(f"it offers nothing: mark a function {HOOKS[0]}(register) with @ctxexp.hookimpl")
+        self.add(*offers)
+        self.folders += [folder] if folder else []
+        self.sources += [supplier] if supplier else []
+
+    @contextmanager
+    def report(self, supplier: PluginVersion, problem: str) -> Iterator[None]:
+        """Note what is wrong with this plugin in the block, and go on without it."""
+        failure = f"of distribution {supplier.distribution} {supplier.version} {problem}"
+        try:
+            with plugin_call("plugin", supplier.plugin, failure, within=f" {failure}"):
+                yield
+        except PluginError as error:
+            self.broken.append(str(error))
 
 
 def build_registry(
-    extra: list[tuple[str, object]] | None = None, *, installed: bool = True, files: Sequence[Path] = ()
+    extra: Sequence[tuple[str, object]] = (), *, installed: bool = True, files: Sequence[Path] = ()
 ) -> Registry:
     """The registry of ctxexp's own names, those of installed plugins, of `extra` (name, module or object) and of
     `files`.
@@ -285,85 +290,30 @@ def build_registry(
     since it was asked for by name.
     """
     registry = Registry()
-    for entry, source in _entries(registry, HOOK_GROUP):
-        with _reported(registry, source, entry.value, "could not be loaded"):
+    for entry in entry_points(group=HOOK_GROUP):
+        with registry.report(PluginVersion(entry.name, entry.value, ""), "could not be loaded"):
             registry.hooks.append(entry.load())
-    _adopt(registry, SHIPPED, shipped)
+    registry.adopt(SHIPPED, shipped)
     registry.broken += damaged_distributions if installed else []
-    entries: list[tuple[object, PluginVersion]] = []
-    for entry, source in _entries(registry, GROUP) if installed else ():
-        with _reported(registry, source, entry.value, "could not be loaded"):
-            entries.append((entry.load(), source))
-    for name, plugin in extra or []:
-        entries.append((plugin, PluginVersion(name, "-", "-")))
-    for plugin, source in entries:
-        with _reported(registry, source, source.plugin, "is ignored"):
-            _join(registry, plugin, source)
+    entries: list[tuple[EntryPoint, PluginVersion]] = []
+    for entry in entry_points(group=GROUP) if installed else ():
+        folder = str(getattr(entry.dist, "_path", "?"))  # which is private: what has no name is said by it
+        with registry.report(PluginVersion(entry.name, folder, ""), "is ignored"):
+            assert entry.dist is not None
+            entries.append((entry, PluginVersion(entry.name, entry.dist.name, entry.dist.version)))
+    plugins: list[tuple[object, PluginVersion]] = []
+    for entry, source in entries:
+        with registry.report(source, "could not be loaded"):
+            plugins.append((entry.load(), source))
+    plugins += [(plugin, PluginVersion(name, "-", "-")) for name, plugin in extra]
+    for plugin, source in plugins:
+        with registry.report(source, "is ignored"):
+            registry.adopt(source.plugin, plugin, source)
     for path in dict.fromkeys(files):
         module, source = load_plugin_file(path)
-        with _file_errors(path):
-            _join(registry, module, source)
+        with plugin_call("plugin file", str(path), "can't be loaded", within=" can't be loaded"):
+            registry.adopt(source.plugin, module, source)
     return registry
-
-
-def _entries(registry: Registry, group: str) -> Iterator[tuple[EntryPoint, PluginVersion]]:
-    """The entry points of a group, each with its distribution; one without name or version is reported."""
-    for entry in entry_points(group=group):
-        source = PluginVersion(entry.name, str(getattr(entry.dist, "_path", "?")), "")  # its folder, which is private
-        with _reported(registry, source, entry.value, "is ignored"):
-            if entry.dist is None or not (entry.dist.name and entry.dist.version):
-                raise PluginError("its METADATA has no name or no version")
-            source = PluginVersion(entry.name, entry.dist.name, entry.dist.version)
-            yield entry, source
-
-
-@contextmanager
-def _reported(registry: Registry, source: PluginVersion, where: str, problem: str) -> Iterator[None]:
-    """Report errors of this plugin in the block, and go on without it."""
-    part = f"plugin {source.plugin!r} ({where}) of distribution {source.distribution} {source.version} {problem}"
-
-    def failure(error: BaseException) -> str:
-        return f"{part}: {error_text(error)}"
-
-    try:
-        with plugin_call("plugin", source.plugin, failure, within=failure):
-            yield
-    except PluginError as error:
-        registry.broken.append(str(error))
-
-
-def _join(registry: Registry, plugin: object, source: PluginVersion) -> None:
-    """Register all offers of a plugin, or none where one of them is refused."""
-    trial = Registry(offers=dict(registry.offers), folders=list(registry.folders), hooks=registry.hooks)
-    _adopt(trial, source.plugin, plugin, source)
-    if len(trial.offers) == len(registry.offers) and len(trial.folders) == len(registry.folders):
-        raise PluginError(f"it offers nothing: mark a function {HOOKS[0]}(register) with @ctxexp.hookimpl")
-    registry.offers, registry.folders = trial.offers, trial.folders
-    registry.sources.append(source)
-
-
-def _adopt(registry: Registry, name: str, plugin: object, source: PluginVersion | None = None) -> None:
-    """Call one plugin's hooks, checking their signatures against the specification first."""
-    manager = pluggy.PluginManager("ctxexp")
-    for spec in registry.hooks:
-        manager.add_hookspecs(spec)
-    marked = {hook for hook in dir(plugin) if manager.parse_hookimpl_opts(plugin, hook)}
-    if unmarked := [hook for hook in HOOKS if hook in dir(plugin) and hook not in marked]:
-        raise PluginError(f"{unmarked[0]} lacks its mark: put @ctxexp.hookimpl above it")
-    try:
-        manager.register(plugin, name)
-        manager.check_pending()
-    except pluggy.PluginValidationError as error:
-        text = " ".join(str(error).split())
-        for unknown in marked - set(HOOKS):
-            hint = "; config files: in the folder ctxexp_conf beside the plugin's module" if "conf" in unknown else ""
-            raise PluginError(f"no hook {unknown!r}{near(unknown, HOOKS)}{hint}") from None
-        raise PluginError(f"{text}; a hook takes one argument, register") from None
-    for hook in (hook for spec in registry.hooks for hook in vars(spec) if hook.startswith("register_")):
-        kind = hook.removeprefix("register_").removesuffix("s")
-        vars(manager.hook)[hook](register=_register(registry, kind, name, source))
-    if (folder := _config_folder(plugin)) is not None:
-        registry.folders.append(folder)
 
 
 def _config_folder(plugin: object) -> Path | None:
@@ -376,16 +326,15 @@ def _config_folder(plugin: object) -> Path | None:
     return folder.absolute() if folder is not None and folder.is_dir() else None
 
 
-def _register(registry: Registry, kind: str, plugin: str, supplier: PluginVersion | None) -> Register:
+def _collect(offers: list[Offer], kind: str, plugin: str, supplier: PluginVersion | None) -> Register:
     """The callback that a hook of this kind gets."""
 
     def register(offered: str, factory: Factory | str) -> None:
         if not isinstance(offered, str) or not re.fullmatch(r"(?!null$)[A-Za-z0-9_][A-Za-z0-9_.-]{,99}", offered):
             raise PluginError(f"{kind} {short(offered)}: expected a name of letters, digits, _ . - that is not null")
         if not (callable(factory) or (isinstance(factory, str) and re.fullmatch(r"[\w.]+:\w+", factory))):
-            got = short(factory) if isinstance(factory, str) else type(factory).__name__
-            raise PluginError(f"{kind} {offered!r}: expected a callable factory, or module:name, got {got}")
-        registry.add(Offer(kind, offered, factory, plugin, supplier))
+            raise PluginError(f"{kind} {offered!r}: expected a callable factory, or module:name, got {short(factory)}")
+        offers.append(Offer(kind, offered, factory, plugin, supplier))
 
     return register
 

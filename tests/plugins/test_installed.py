@@ -87,8 +87,8 @@ def test_a_broken_distribution_is_said_once_and_never_while_completing(tmp_path:
     install(site, "one", "1.0")
     install(site, "bad", "0.9")
     (site / "bad_module.py").write_text("import nowhere_to_be_found")
-    problem = "plugin 'models' (bad_module) of distribution ctxexp-bad 0.9 could not be loaded: ModuleNotFoundError: "
-    problem += "No module named 'nowhere_to_be_found'"
+    problem = "plugin 'models' of distribution ctxexp-bad 0.9 could not be loaded: ModuleNotFoundError: "
+    problem += f"No module named 'nowhere_to_be_found' ({site / 'bad_module.py'}, line 1)"
     shown = ctxexp(site, "--help", "model")
     assert shown.returncode == 0
     assert "\n  one\n" in shown.stdout

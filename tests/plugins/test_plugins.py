@@ -96,9 +96,8 @@ def test_a_broken_plugin_is_named_and_leaves_nothing_behind() -> None:
     assert "ValueError: boom" in report
     assert "register_modles" in report  # no such hook
     assert "a hook takes one argument, register" in report
-    assert "no hook 'register_modles'; did you mean 'register_models'" in report
+    assert "did you mean 'register_models'" in report
     assert "register_models lacks its mark: put @ctxexp.hookimpl above it" in report
-    assert "config files: in the folder ctxexp_conf beside the plugin's module" in report
     assert "it offers nothing: mark a function register_models(register) with @ctxexp.hookimpl" in report
     assert len(registry.broken) == 8
     assert "new" not in registry.names("model")
@@ -177,20 +176,20 @@ def test_config_files_lie_in_a_plugins_folder(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "line", "message"),
     [
-        ("import os\n\nimport nowhere_to_be_found\n", "line 3: ModuleNotFoundError: No module named 'nowhere_to"),
-        ("def f(:\n", "line 1: SyntaxError: "),
-        ("def f():\n    return 1 / 0\n\nf()\n", "line 2: ZeroDivisionError: division by zero"),
-        (FILE.replace("    register(", "    raise KeyError("), "line 32: KeyError: ('bits', <class"),
+        ("import os\n\nimport nowhere_to_be_found\n", 3, "ModuleNotFoundError: No module named 'nowhere_to"),
+        ("def f(:\n", 1, "SyntaxError: "),
+        ("def f():\n    return 1 / 0\n\nf()\n", 2, "ZeroDivisionError: division by zero"),
+        (FILE.replace("    register(", "    raise KeyError("), 32, "KeyError: ('bits', <class"),
     ],
 )
-def test_a_broken_file_is_an_error_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+def test_a_broken_file_is_an_error_with_its_line(tmp_path: Path, text: str, line: int, message: str) -> None:
     path = write(tmp_path, text)
     with pytest.raises(PluginError) as caught:
         registry_of(files=[path])
-    assert str(caught.value).startswith(f"plugin file {path}")
-    assert message in str(caught.value)
+    assert str(caught.value).startswith(f"plugin file '{path}' can't be loaded: {message}")
+    assert f"line {line}" in str(caught.value)
 
 
 def test_a_missing_file_has_neighbours(tmp_path: Path) -> None:
@@ -531,9 +530,9 @@ def test_a_file_works_in_every_worker_of_a_sweep(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("import sys\nsys.exit()\n", "line 2: RuntimeError: it called sys.exit(None)"),
-        (FILE.replace('    register("bits", Bits)', "    exit()"), "line 32: RuntimeError: it called sys.exit(None)"),
-        ("raise ValueError('line one\\n' + 1000 * 'x')\n", f"line 1: ValueError: line one {'x' * 476}..."),
+        ("import sys\nsys.exit()\n", "RuntimeError: it called sys.exit(None)"),
+        (FILE.replace('    register("bits", Bits)', "    exit()"), "RuntimeError: it called sys.exit(None)"),
+        ("raise ValueError('line one\\n' + 1000 * 'x')\n", f"ValueError: line one {'x' * 476}..."),
     ],
 )
 def test_an_exit_or_flood_at_import_is_one_line(tmp_path: Path, text: str, message: str) -> None:
