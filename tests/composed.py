@@ -11,7 +11,8 @@ from ctxexp import Corpus
 from ctxexp.command import cli, compose
 from ctxexp.command import registry as registry_of_command
 from ctxexp.command.config import own_component, parse_config
-from ctxexp.command.options import plain_config, read_choices
+from ctxexp.command.options import plain_config
+from ctxexp.command.overrides import read_choices
 from ctxexp.plugins.registry import Offer, build_registry, load_plugin_files
 
 

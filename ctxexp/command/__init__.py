@@ -9,7 +9,7 @@ from ctxexp.lazy import lazy_names
 if TYPE_CHECKING:
     from ctxexp.command.api import configured
     from ctxexp.command.experiment import Experiment
-    from ctxexp.command.options import typed_model
+    from ctxexp.command.overrides import typed_model
     from ctxexp.plugins.registry import registry
     from ctxexp.progress import Progress, show
 

@@ -130,7 +130,8 @@ def configured(
         ('gpt2', 'bfloat16')
     """
     from ctxexp.command.config import own_component, parse_config
-    from ctxexp.command.options import plain_config, read_choices, typed_model
+    from ctxexp.command.options import plain_config
+    from ctxexp.command.overrides import read_choices, typed_model
 
     for key in keywords.keys() - {*KEYS, *OTHERS}:
         raise ConfigError(_unknown(key))
@@ -280,9 +281,6 @@ def _check_parts(parts: Mapping[str, object], metrics: object) -> None:
     for name, factory in {**factories, **(metrics if isinstance(metrics, Mapping) else {})}.items():
         if not callable(factory):
             raise ConfigError(f"{name}: expected a factory, such as a class, got {type(factory).__name__}")
-    for kind, base in (("control", Control), ("baseline", Baseline)):
-        if not isinstance(choice := parts.get(kind, ""), str | base):
-            raise ConfigError(f"{kind}: expected a name or a ctxexp.{base.__name__}, got {type(choice).__name__}")
     if not isinstance(metrics, Mapping | None):
         names = metrics if isinstance(metrics, list | tuple) else [metrics]
         if odd := [type(name).__name__ for name in names if not isinstance(name, str)]:

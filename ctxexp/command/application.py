@@ -8,12 +8,11 @@ import os
 import re
 import sys
 import time
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
 import hydra
-from hydra._internal.utils import get_args_parser
 from hydra.errors import HydraException
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
@@ -22,7 +21,7 @@ from omegaconf.errors import OmegaConfBaseException
 from ctxexp.command import compose
 from ctxexp.command.config import components_of, environment_unresolved, key_names
 from ctxexp.command.job import job_of, log_to_stderr, run_job, task, typed_overrides
-from ctxexp.command.options import quote
+from ctxexp.command.overrides import quote
 from ctxexp.errors import ConfigError, CtxexpError, DiskError, line, suggestions
 from ctxexp.files import check_writable, disk_error_message, is_disk_full, user_path
 from ctxexp.files.job_folder import new_id, read_state, try_state
@@ -41,8 +40,8 @@ if TYPE_CHECKING:
 
 
 def _parse_flags(argv: list[str]) -> Namespace:
-    """What the words are by Hydra's parser: flags, `overrides`, and `words`, all but these, since Hydra takes no flag
-    between two overrides. Raises ConfigError for flags that it doesn't know or that can't be combined."""
+    """What the words are: Hydra's flags, `overrides`, and `words`, all but these, since Hydra takes no flag between two
+    overrides. Raises ConfigError for other flags, and for some that can't be combined."""
 
     def refuse(message: str) -> NoReturn:
         names = [re.sub("^-+|=.*", "", word).replace("-", "_") for word in argv if word.startswith("-")]
@@ -52,17 +51,19 @@ def _parse_flags(argv: list[str]) -> Namespace:
         unquoted = re.sub(r"=[^\s']+", "=...", message)  # which values are secret isn't known yet
         raise ConfigError(f"{unquoted}; ctxexp --help says what there is{hint}")
 
-    parser = get_args_parser()
-    parser.add_argument(OPEN_FLAG, action="store_true")
-    parser.error = refuse
+    parser = ArgumentParser(add_help=False)
+    parser.add_argument("overrides", nargs="*")
+    for names in ("--run", "--multirun -m", "--resolve", "--hydra-help", "--shell-completion -sc", OPEN_FLAG):
+        parser.add_argument(*names.split(), action="store_true")
+    parser.add_argument("--cfg", "-c", choices=["job", "hydra", "all"])
+    parser.add_argument("--package", "-p")
+    parser.add_argument("--config-dir", "-cd")
+    parser.add_argument("--info", "-i", const="all", nargs="?")
+    parser.error = refuse  # type: ignore[method-assign]
     flags: Namespace = parser.parse_intermixed_args(argv)  # a flag may stand among overrides
     modes = [flags.run, flags.multirun, flags.cfg, flags.info]
     if len([*filter(None, modes)]) > 1 or (flags.resolve and not flags.cfg):
         raise ConfigError("expected one of --run, --multirun, --info and --cfg, which alone takes --resolve")
-    if flags.config_name or flags.config_path:
-        raise ConfigError(
-            "--config-name and --config-path: ctxexp has one config; options of your own lie in a --config-dir"
-        )
     flags.words = [word for word in argv if word != OPEN_FLAG]
     for override in flags.overrides:
         flags.words.remove(override)

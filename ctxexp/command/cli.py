@@ -261,7 +261,7 @@ def _dispatch(args: list[str]) -> int:
         return 0
     plugin_args = [word for word in args if word.startswith("plugins=") and (word is args[0] or HELP & set(args))]
     if plugin_args:
-        from ctxexp.command.compose import take_plugins  # Hydra's
+        from ctxexp.command.overrides import take_plugins  # OmegaConf's
 
         take_plugins(plugin_args)
     refuse_typed(args)

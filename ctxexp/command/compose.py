@@ -14,7 +14,7 @@ from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import ChoiceSweep, Override, QuotedString
+from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
 from hydra.plugins.config_source import ConfigResult, ConfigSource
 from hydra.plugins.search_path_plugin import SearchPathPlugin
@@ -28,11 +28,10 @@ from ctxexp.command.options import (
     find_option,
     group_of,
     is_place,
-    meant_by,
     plain_config,
-    quote,
     unknown_option,
 )
+from ctxexp.command.overrides import meant_by, quote, take_plugins
 from ctxexp.errors import SYNONYMS, ConfigError, CtxexpError, error_text, line, short, suggestions
 from ctxexp.files import user_path
 from ctxexp.plugins import CONFIG_KINDS
@@ -147,26 +146,6 @@ def as_override(word: str) -> str:
     is_odd_place = key in LOCATION_OPTIONS and is_place(value) and not re.fullmatch(r"[\w./-]+", value, re.ASCII)
     is_home = re.fullmatch(r"[\w.+]+=~[^'\",\[\]{}]*", word)
     return f"{key}={quote(value)}" if sign and (is_odd_place or is_home) else word
-
-
-def take_plugins(words: Iterable[str]) -> list[str]:
-    """Load the files of `plugins=[...]`; returns the words with the paths of these files absolute, for workers.
-
-    The names must be known before Hydra composes, so the command line is the only place for them. Raises ConfigError.
-    """
-    args: list[str] = []
-    for text in words:
-        if not text.lstrip("+").startswith("plugins="):
-            args.append(text)
-            continue
-        value = _parse_one(text).value()
-        if isinstance(value, ChoiceSweep):
-            meant = text.partition("=")[2].replace("[", "").replace("]", "")
-            raise ConfigError(f"{text}: expected a list of files, as in plugins=[{meant}]")
-        files = value if isinstance(value, list) else [value]
-        load_plugin_files([file.text if isinstance(file, QuotedString) else file for file in files])
-        args.append(f"plugins=[{','.join(quote(str(file)) for file in plugin_files())}]")
-    return args
 
 
 def check_overrides(overrides: Iterable[str]) -> list[Override]:

@@ -16,6 +16,8 @@ from annotated_types import Ge, Le
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.resolvers import oc
 
+from ctxexp.baselines import Baseline
+from ctxexp.command.options import MISSING, find_option
 from ctxexp.controls import Control
 from ctxexp.engines import Engine
 from ctxexp.errors import ConfigError, MetricError, error_text, near, short
@@ -32,8 +34,13 @@ from ctxexp.vectors.stores import check_mixes
 DEVICES = ("auto", "cpu", "cuda", "cuda:1", "mps")
 FIT_ON = ("target", "train", "all", "nli:<path>")
 MAX_CONTEXTS, SHARDS = "words.max_contexts", "one_pass.shards"  # which ask for a reader
-MISSING = "???"
-CONTRACTS = {"control": Control, "engine": Engine, "sink": Sink}  # base classes that instances are checked against
+# Base classes that instances are checked against.
+CONTRACTS = {
+    "baseline": Baseline,
+    "control": Control,
+    "engine": Engine,
+    "sink": Sink,
+}
 T = TypeVar("T")
 
 
@@ -193,7 +200,7 @@ class Component:
                 raise type(error)(f"{self.kind} {self.name!r}: {error}") from error
             if (contract := CONTRACTS.get(self.kind)) and not isinstance(instance, contract):
                 got = type(instance).__name__
-                raise ConfigError(f"{self.kind} {self.name!r}: expected a {contract.__name__}, got {got}")
+                raise ConfigError(f"{self.kind} {self.name!r}: expected a ctxexp.{contract.__name__}, got {got}")
             return instance
 
     def signature(self) -> dict[str, tuple[object, object]] | None:
@@ -226,7 +233,12 @@ class Config(RunOptions):
         metrics name besides the run's come last."""
         yield from (self.model, self.dataset, self.control, self.transform, self.baseline, *self.metric.values())
         named = {name for metric in self.metric.values() for name in metric.arguments.get("baselines", ())} - {RUN}
-        yield from (Component(self.registry.find("baseline", name), {}) for name in sorted(named))
+        yield from map(self.named_baseline, sorted(named))
+
+    def named_baseline(self, name: str) -> Component:
+        """The baseline that `baseline=NAME` chooses, for metrics that name it besides the run's. Raises UnknownName."""
+        option = find_option("baseline", name)
+        return component_of("baseline", "baseline", option.values if option else {"name": name}, self.registry)
 
 
 def own_component(kind: str, name: str, factory: Factory) -> Component:

@@ -86,8 +86,8 @@ class Experiment:
         return self.config.baseline.make()
 
     def named_baseline(self, name: str) -> Baseline:
-        """The registered baseline of the name, with its defaults. Raises UnknownName."""
-        return component_of("baseline", "baseline", {"name": name}, self.config.registry).make()
+        """The baseline that metrics name besides the run's. Raises UnknownName."""
+        return self.config.named_baseline(name).make()
 
     @cached_property
     def calibration(self) -> Calibration:

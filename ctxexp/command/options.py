@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import inspect
 import re
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from posixpath import dirname, join
 from typing import Any, NamedTuple
 
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from ctxexp.command.config import MISSING, key_names, values_of_run
 from ctxexp.command.help import option_text
 from ctxexp.datasets.reading import is_text_file
-from ctxexp.errors import ConfigError, UnknownName, line, short, suggestions
+from ctxexp.errors import ConfigError, UnknownName, line, suggestions
 from ctxexp.files import user_path
-from ctxexp.plugins import COMMAND, CONFIG_KINDS
+from ctxexp.plugins import CONFIG_KINDS
 from ctxexp.plugins.arguments import arguments
 from ctxexp.plugins.registry import (
     GROUPS,
@@ -36,6 +33,7 @@ from ctxexp.plugins.registry import (
 )
 
 LOCATION_OPTIONS = {"model": "huggingface", "dataset": "text"}  # what reads a location, by group
+MISSING = "???"  # a value that must be given
 SELF = "_self_"  # in Hydra's lists of defaults, the values of the file itself
 
 
@@ -182,77 +180,6 @@ def plain_value(value: object) -> object:
     return value.item() if hasattr(value, "item") else str(value)  # NumPy's numbers; a path
 
 
-def read_choices(words: Iterable[str]) -> dict[str, Any]:
-    """What `key=value` words choose, by key. Raises ConfigError for a word that is none, or a key given twice.
-
-    Example:
-        >>> read_choices(["seed=1", "model.layers=[0, -1]"])
-        {'seed': 1, 'model.layers': [0, -1]}
-    """
-    choices: dict[str, Any] = {}
-    for word in words:
-        key, sign, text = word.partition("=")
-        if not sign:
-            raise ConfigError(f"{short(word)} is no override, which is key=value{meant_by(word)}")
-        key = "dataset" if key == "text" else key.lstrip("+")
-        if key in choices:
-            raise ConfigError(f"{key} is given twice: leave one out")
-        try:
-            choices[key] = OmegaConf.to_container(OmegaConf.from_dotlist([f"value={text}"]))["value"]  # type: ignore[call-overload, index]
-        except Exception as error:  # YAML's
-            raise ConfigError(f"{line(word, 80)}: the value can't be read; quote it") from error
-    return choices
-
-
-def as_value(value: object) -> str:
-    """The value as YAML and Hydra's grammar read it alike; a text is in quotes where it would be something else."""
-    if isinstance(value, Mapping):
-        return f"{{{','.join(f'{key}: {as_value(one)}' for key, one in value.items())}}}"
-    if isinstance(value, Iterable) and not isinstance(value, str):
-        return f"[{','.join(map(as_value, value))}]"
-    if not isinstance(value, str | Path):
-        return "null" if value is None else str(value)
-    text = str(value)
-    is_bare = re.fullmatch(r"[\w./-]*[/.a-zA-Z-][\w./-]*", text, re.ASCII)
-    is_other = re.fullmatch(r"[\d._eE+-]+|null|true|false|nan|inf|yes|no|on|off", text, re.IGNORECASE)
-    return text if is_bare and not is_other else quote(text)
-
-
-def quote(text: str) -> str:
-    """The text in the quotes that it doesn't hold itself."""
-    if "'" not in text:
-        return f"'{text}'"
-    return '"' + text.replace('\\"', '\\\\"').replace('"', '\\"') + '"'
-
-
-def typed_model(text: str) -> tuple[str, list[str]]:
-    """A model's name and the words behind it, as it is typed everywhere: `minilm dtype=bfloat16`; a run's folder is
-    the model of that run. Raises ConfigError unless there is exactly one name.
-
-    Example:
-        >>> typed_model("bert model.pooling=first")
-        ('bert', ['model.pooling=first'])
-    """
-    try:
-        words = [text] if user_path(text).exists() else shlex.split(text)
-    except ValueError as error:
-        raise ConfigError(f"{text!r}: {error}") from error
-    is_option = ["=" in word and not word.startswith("model=") and not user_path(word).exists() for word in words]
-    named = [word.removeprefix("model=") for word, other in zip(words, is_option, strict=True) if not other]
-    if len(named) != 1:
-        raise ConfigError(f'{text!r}: expected a run\'s folder, or one model, as in "minilm dtype=bfloat16"')
-    others = [word for word, other in zip(words, is_option, strict=True) if other]
-    if not (user_path(named[0]) / "config.yaml").is_file():
-        return named[0], others
-    values = values_of_run(user_path(named[0]))
-    model: Any = values["model"]
-    taken = arguments(registry().find("model", model["name"]).factory) or {}
-    chosen = {key: value for key, value in model.items() if key not in taken or taken[key][1] != value}
-    own = [(key if key in values else f"model.{key}", value) for key, value in chosen.items() if value is not None]
-    kept = [f"{key}={as_value(value)}" for key, value in own if key not in ("model.name", "device")]
-    return model["name"], [*kept, *others]
-
-
 def group_of(word: str) -> str:
     """The group that a word of its own chooses from: `model` for names of models, repositories and folders of a model,
     `dataset` for files and folders of text; empty for any other word. Words with commas are several."""
@@ -326,26 +253,11 @@ def unknown_option(group: str, name: str, names: Sequence[str] | None = None) ->
     """The error of an option that the group doesn't have: who brings it, or how one of the hub is chosen. `names` are
     those of a group that isn't ours."""
     known = option_names(group) if names is None else names
-    return UnknownName(group, name, known, install_hint(group, name) or _hub_hint(group, name, known))
+    return UnknownName(group, name, known, install_hint(group, name) or hub_hint(group, name, known))
 
 
-def _hub_hint(group: str, name: str, names: Sequence[str]) -> str:
+def hub_hint(group: str, name: str, names: Sequence[str]) -> str:
     """A hint how a repository of the hub is given, where the name may be that of one; else empty."""
     is_new = re.fullmatch(r"(?!\d+$)[\w.-]{2,96}", name[:97]) and ("-" in name or not suggestions(name, names))
     option = f"{group}=huggingface {group}.{LOCATION_ARGUMENTS[group]}={name}" if group in LOCATION_ARGUMENTS else ""
     return f"; of the hub: {option}" if is_new and option else ""
-
-
-def meant_by(word: str) -> str:
-    """`; did you mean ...?`: the command, the option of some group, or the key that the word is or resembles."""
-    name = word.strip().lstrip("-")
-    meant = {verb: f"ctxexp {verb}" for verb in registry().names(COMMAND)}
-    for group in GROUPS:
-        meant |= {option: f"{group}={option}" for option in option_names(group) if option not in meant}
-    keys = {key: f"{key}=..." for key in key_names()}
-    if name not in meant and (hint := next(filter(None, (install_hint(k, name) for k in (COMMAND, *GROUPS))), "")):
-        return hint
-    if close := [name] if name in meant else suggestions(name, meant) or suggestions(name, keys):
-        return f"; did you mean {' or '.join((meant | keys)[one] for one in close)}?"
-    place = "; no such file or folder is here, or it holds neither a model nor texts" if re.search("[./]", name) else ""
-    return f"{place}; ctxexp --help lists what there is{_hub_hint('model', name, [])}"

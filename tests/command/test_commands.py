@@ -61,7 +61,7 @@ def test_a_control_is_a_control_and_a_sink_a_sink(tmp_path: Path, capsys: pytest
     try:
         for kind in ("control", "sink"):
             assert run_command_line([f"plugins=[{file}]", f"{kind}=odd"]) != 0
-            assert f"{kind} 'odd': expected a {kind.title()}, got dict" in capsys.readouterr().err
+            assert f"{kind} 'odd': expected a ctxexp.{kind.title()}, got dict" in capsys.readouterr().err
     finally:
         forget_plugin_files()
 

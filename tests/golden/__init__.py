@@ -84,7 +84,7 @@ def corpus() -> Corpus:
 def results_of(overrides: tuple[str, ...], folder: Path) -> Results:
     """The results of one run, as the command would measure it, vectors encoded anew under `folder`."""
     from ctxexp.command import Experiment
-    from ctxexp.command.options import quote
+    from ctxexp.command.overrides import quote
     from tests.composed import config_of, with_part
 
     config = config_of([*FAST, f"cache.folder={quote(str(folder / 'cache'))}", "device=cpu", *overrides])
