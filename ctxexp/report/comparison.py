@@ -43,6 +43,7 @@ def write_summary(
     have every run.
     """
     published = any(results.info.published for _, results in runs)
+    runs = unique_labels(runs)
     averages = average_seeds(runs)
     paths = sweep_figures(averages, folder, published=published)
     paths += terminal.write_tables(runs, folder, registry)
@@ -50,7 +51,7 @@ def write_summary(
     page = write_report(averages, folder / REPORT, published=published, links=links, pictures=more)
     paths += [page, *more]
     comparison = folder / COMPARISON
-    write_csv(Comparison(tuple(unique_labels(runs))).frame, comparison)
+    write_csv(Comparison(tuple(runs)).frame, comparison)
     return [*paths, comparison]
 
 

@@ -18,7 +18,7 @@ from ctxexp.report.changes import (
     least,
     variant_range,
 )
-from ctxexp.report.wording import LabelledResults, full_title, mix_labels, unique_labels
+from ctxexp.report.wording import LabelledResults, full_title, mix_labels
 from ctxexp.results.finding import RUN, Finding, Leg
 from ctxexp.results.results import LEADING
 from ctxexp.results.values import Key
@@ -128,7 +128,7 @@ def _doubts(results: Results) -> list[str]:
 
 def chart_finding(runs: Sequence[LabelledResults], key: Key) -> str:
     """The sentences on one curve of a chart of runs: of up to three one each, of more their order at the last layer."""
-    runs = [(label, results) for label, results in unique_labels(runs) if key in results.by_key]
+    runs = [(label, results) for label, results in runs if key in results.by_key]
     if runs and not any(results.finding(key).has_interval for _, results in runs):
         title = full_title(key.measure, key.task, [results for _, results in runs])
         runs = list(zip(mix_labels(key.measure, runs), (results for _, results in runs), strict=True))
@@ -152,7 +152,7 @@ def _range(results: Results, key: Key, label: str) -> str:
 def comparison_finding(runs: Sequence[LabelledResults], key: Key | None = None, *, named: bool = True) -> str:
     """The sentence that lays runs side by side at their last layer, by one curve (None: the leading one that all have),
     which is `named` unless a table beside it does; empty for fewer than two."""
-    labelled = [(label, r) for label, r in unique_labels(runs) if not r.info.is_control]
+    labelled = [(label, r) for label, r in runs if not r.info.is_control]
     keys = [key] if key else labelled[0][1].main_keys if labelled else []
     key = next((key for key in keys if all(key in r.by_key for _, r in labelled)), None)
     points = [(label, r, at[-1]) for label, r in labelled if key and (at := r.finding(key).layers)]

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, NamedTuple, get_args
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from ctxexp.maths.geometry import chance_corrected
 from ctxexp.report.wording import LabelledResults, decimal
 from ctxexp.results.results import mix_mark
 from ctxexp.results.run_info import RANDOM_WORDS, UNTRAINED, ControlName
-from ctxexp.results.values import LAYER, Key
+from ctxexp.results.values import Estimates, Key
 
 if TYPE_CHECKING:
     from ctxexp.results import Results
@@ -48,21 +47,12 @@ _CURVES = {  # our measure -> (raw column, baseline column)
 }
 
 
-@dataclass(frozen=True, eq=False)
-class NegativeControl:
-    """A curve's values under a control that has no context.
-
-    Args:
-        name: The control.
-        label: The same in words.
-        values: By layer (n_layers,), in the curve's unit; NaN where not known.
-        interval: Low and high ends of the 95% intervals, (n_layers,) each; None: exact, or not known.
-    """
+class NegativeControl(NamedTuple):
+    """A curve's values by layer under a control that has no context, and the control in words."""
 
     name: ControlName
     label: str
-    values: np.ndarray
-    interval: tuple[np.ndarray, np.ndarray] | None = None
+    estimates: Estimates  # without an interval where they are exact, or it isn't known
 
 
 def negative_controls(results: Results, key: Key, others: Iterable[Results] = ()) -> list[NegativeControl]:
@@ -70,7 +60,7 @@ def negative_controls(results: Results, key: Key, others: Iterable[Results] = ()
 
     Args:
         results: The run.
-        key: One of its curves.
+        key: One of its curves by layer.
         others: Further runs, among which `model=random_words`, the words alone, the untrained twin and the shuffled
             text are looked for.
 
@@ -78,30 +68,32 @@ def negative_controls(results: Results, key: Key, others: Iterable[Results] = ()
         Layer 0 where it was measured, one vector per word where its value is exact or was measured, then the words
         alone, the twin and the shuffled text where these were.
     """
-    estimates = results.by_key[key]
-    if key.place != LAYER:
-        return []
-    n, controls = len(estimates.value), []
+    info, estimates = results.info, results.by_key[key]
+    n, exact = len(estimates.value), VECTOR_A_WORD.get((info.definition_name(key.measure), key.name))
+    controls = list[NegativeControl]()
     if np.isfinite(estimates.value[0]):
-        value, low, high = (np.full(n, float(part[0])) for part in estimates)
-        ends = (low, high) if np.isfinite(low).any() else None
-        controls.append(NegativeControl("layer_0", "layer 0", value, ends))
-    exact = VECTOR_A_WORD.get((results.info.definition_name(key.measure), key.name))
+        controls.append(NegativeControl("layer_0", "layer 0", _repeat_first(estimates, n)))
     if exact is not None and not key.task:
-        controls.append(NegativeControl("vector_a_word", "one vector a word", np.full(n, exact)))
+        level = Estimates(np.full(n, exact), *np.full((2, n), np.nan))
+        controls.append(NegativeControl("vector_a_word", "one vector a word", level))
     for other in others:
-        name = results.info.control_by(other.info)
-        if name is None or key not in other.by_key or (name == "vector_a_word" and exact is not None):
+        name, values = info.control_by(other.info), other.by_key.get(key)
+        if name is None or values is None or (name == "vector_a_word" and exact is not None):
             continue
-        if other.info.measure(key.measure).definition != results.info.measure(key.measure).definition:
+        if other.info.measure(key.measure).definition != info.measure(key.measure).definition:
             continue  # an option of the metric differs
-        curves = [np.full(n, part[0]) if name == "vector_a_word" else part for part in other.by_key[key]]
+        if name == "vector_a_word":
+            values = _repeat_first(values, n)
         label = LABELS.get(name) or other.info.control.replace("_", " ")
-        value, low, high = curves
-        if len(value) != n or not np.isfinite(value).any() or label in {one.label for one in controls}:
-            continue
-        controls.append(NegativeControl(name, label, value, (low, high) if np.isfinite(low).any() else None))
+        is_new = label not in {one.label for one in controls}
+        if is_new and len(values.value) == n and np.isfinite(values.value).any():
+            controls.append(NegativeControl(name, label, values))
     return sorted(controls, key=lambda one: get_args(ControlName).index(one.name))
+
+
+def _repeat_first(estimates: Estimates, n: int) -> Estimates:
+    """The first layer's values in each of n layers."""
+    return Estimates(*(np.full(n, part[0]) for part in estimates))
 
 
 def control_lines(
@@ -115,33 +107,25 @@ def control_lines(
     selection = None if measures is None else set(measures)
     by_curve: dict[Key, list[str]] = {}
     for label, results in runs:
-        if results.info.is_control:
-            continue
-        for key in results.main_keys:
-            if selection is not None and key.measure not in selection:
+        others = [other for _, other in runs if other is not results]
+        for key in [] if results.info.is_control else results.main_keys:
+            layers = results.finding(key).layers
+            controls = negative_controls(results, key, others)
+            if (selection is not None and key.measure not in selection) or not layers or not controls:
                 continue
-            finite_layers = np.flatnonzero(np.isfinite(results.by_key[key].value))
-            controls = negative_controls(results, key, [other for _, other in runs if other is not results])
-            if not len(finite_layers) or not controls:
-                continue
-            last = int(finite_layers[-1])
-            control_values = ", ".join(f"{one.label} {_at(one, last)}" for one in controls)
+            value = decimal(results.by_key[key].value[layers[-1]], 3)
+            beside = ", ".join(f"{one.label} {_at(one.estimates, layers[-1])}" for one in controls)
             mark = f" ({mark})" if (mark := mix_mark(results, key.measure)) else ""
-            by_curve.setdefault(key, []).append(
-                f"{label}{mark}, {key}: layer {last} {decimal(results.by_key[key].value[last], 3)}; {control_values}"
-            )
+            by_curve.setdefault(key, []).append(f"{label}{mark}, {key}: layer {layers[-1]} {value}; {beside}")
     lines = [line for curve_lines in by_curve.values() for line in curve_lines]
     if most is not None and len(lines) > most:
         return [*lines[:most], f"and {len(lines) - most} more"]
     return lines
 
 
-def _at(control: NegativeControl, layer: int) -> str:
-    value = decimal(control.values[layer], 3)
-    if control.interval is None or not np.isfinite(control.interval[0][layer]):
-        return value
-    low, high = (decimal(end[layer], 3) for end in control.interval)
-    return f"{value} [{low}, {high}]"
+def _at(estimates: Estimates, layer: int) -> str:
+    value, low, high = (decimal(part[layer], 3) for part in estimates)
+    return f"{value} [{low}, {high}]" if np.isfinite(estimates.low[layer]) else value
 
 
 def controls_of_run(results: Results) -> str:

@@ -41,9 +41,12 @@ def _table(columns: Sequence[Sequence[str]]) -> str:
     """Columns of text (rows,) beside each other, a line under the first row; a cell may have several lines."""
     widths, lines = [_column_width(column) for column in columns], list[str]()
     for i, row in enumerate(zip(*columns, strict=True)):
+        cells = [cell.split("\n") for cell in row]
+        if i == 0:  # heads end on the line above the first row
+            cells = [[""] * (max(map(len, cells)) - len(cell)) + cell for cell in cells]
         if i == 1:
             lines.append("-" * (sum(widths) + GAP * (len(widths) - 1)))
-        for parts in zip_longest(*(cell.split("\n") for cell in row), fillvalue=""):
+        for parts in zip_longest(*cells, fillvalue=""):
             lines.append((" " * GAP).join(part.ljust(n) for part, n in zip(parts, widths, strict=True)).rstrip())
     return "\n".join(lines)
 
@@ -78,47 +81,43 @@ def answer(runs: Sequence[LabelledResults], width: int) -> str:
     keys = list(dict.fromkeys(key for _, results in runs for key in results.main_keys))
     if not keys:
         return "\n".join(lines)
-    stub, places = ["layer" if one else ""], list[tuple[Results, str, int]]()
+    rows = list[tuple[str, Results, str, int]]()
     for label, results in runs:
         layers = list(results.info.model.layers or range(results.n_layers))
-        places += [(results, LAYER, layer) for layer in (layers if one else layers[-1:])]
         if one:
-            places += [(results, mix, 0) for mix in results.info.pooling.mixes]
-            stub += [*map(str, layers), *results.info.pooling.mixes]
+            rows += [(str(layer), results, LAYER, layer) for layer in layers]
+            rows += [(mix, results, mix, 0) for mix in results.info.pooling.mixes]
         else:
-            stub.append(textwrap.shorten(label, width // 3, placeholder=" ..."))
-    room, columns = width - max(map(len, stub)), list[list[str]]()
+            name = textwrap.shorten(label, width // 3, placeholder=" ...")
+            rows += [(name, results, LAYER, layer) for layer in layers[-1:]]
+    columns = [["layer" if one else "", *(name for name, *_ in rows)]]
+    room = width - _column_width(columns[0])
     for i, key in enumerate(keys):
-        column = _answer_column(key, places, is_leading=i == 0)
+        column = _answer_column(key, rows, is_leading=i == 0)
         room -= GAP + _column_width(column)
         columns += [column] * (i == 0 or room >= 0)
-    titles = [column[0].split("\n") for column in columns]
-    tall = max(map(len, titles))
-    columns = [
-        ["\n".join(["", "", "", *title][-tall:]), *column[1:]] for title, column in zip(titles, columns, strict=True)
-    ]
-    return "\n".join([*lines, "", _table([["\n" * (tall - 1) + stub[0], *stub[1:]], *columns])])
+    return "\n".join([*lines, "", _table(columns)])
 
 
-def _answer_column(key: Key, places: Sequence[tuple[Results, str, int]], *, is_leading: bool) -> list[str]:
-    """A curve's title and its cells at these layers, with chance beside; the leading one's with interval and range."""
+def _answer_column(key: Key, rows: Sequence[tuple[str, Results, str, int]], *, is_leading: bool) -> list[str]:
+    """A curve's title and its cells in these rows, with chance beside; the leading one's with interval and range."""
     name = key._replace(statistic="").curve_name.replace("_", " ").replace("intra ", "intra-").replace("self ", "self-")
-    spread = "sd of seeds" if any(results.info.seeds for results, *_ in places) else "95% interval"
-    rows = [[key.name.replace("_", " "), *[spread, "variants"] * is_leading, "chance"]]
-    for results, place, at in places:
+    spread = "sd of seeds" if any(results.info.seeds for _, results, *_ in rows) else "95% interval"
+    heads, cells = [key.name.replace("_", " "), *[spread, "variants"] * is_leading, "chance"], list[list[str]]()
+    for _, results, place, at in rows:
         value, low, high = _estimates_at(results, key, place, at)
-        cells = [f"{value:z.3f}" if math.isfinite(value) else ""]
+        texts = [f"{value:z.3f}" if math.isfinite(value) else ""]
         if is_leading:
             ends = f"± {value - low:.3f}" if results.info.seeds else f"[{low:z.3f}, {high:z.3f}]"
             variants = (variant_range(results, key, at) if place == LAYER else None) or (math.nan, math.nan)
-            cells += [ends if math.isfinite(low) else "", "{:.2f}–{:.2f}".format(*variants)]
+            texts += [ends if math.isfinite(low) else "", "–".join(f"{v:.2f}" for v in variants if math.isfinite(v))]
         beside = keys_beside(results, key).get("chance")
         chance = _estimates_at(results, beside, place, at)[0] if beside else math.nan
-        rows.append([*cells, f"{chance:.3f}" if math.isfinite(chance) else ""])
+        cells.append([*texts, f"{chance:.3f}" if math.isfinite(chance) else ""])
     # what no line has needs no head, and a value alone none either
-    kept = [i for i in range(len(rows[0])) if i == 0 or any("nan" not in row[i] and row[i] for row in rows[1:])]
-    head, *cells = _align_cells([[row[i].replace("nan–nan", "") for i in kept] for row in rows])
-    return ["\n".join([*textwrap.wrap(name, max(MIN_COLUMN, len(head))), *[head] * (len(kept) > 1)]), *cells]
+    kept = [i for i in range(len(heads)) if i == 0 or any(texts[i] for texts in cells)]
+    head, *lines = _align_cells([[texts[i] for i in kept] for texts in (heads, *cells)])
+    return ["\n".join([*textwrap.wrap(name, max(MIN_COLUMN, len(head))), *[head] * (len(kept) > 1)]), *lines]
 
 
 def fitted_markdown(text: str, width: int) -> str:

@@ -285,7 +285,7 @@ def encoder_lines(runs: Sequence[LabelledResults]) -> list[str]:
     table of runs. Labels of one encoder share a line: "bert, bert (no first word): BertModel".
     """
     labels_by_line: dict[tuple[str, str], list[str]] = {}
-    for label, results in unique_labels(runs):
+    for label, results in runs:
         model, n = results.info.model, results.n_layers
         name = one_line(model.details.get("architecture") or model.encoder)
         if len(name) > _LONGEST_NAME or any(len(word) > _LONGEST_WORD for word in name.split()):

@@ -29,10 +29,9 @@ def run(*values: float, weights: str = "mini", control: str = "none", name: str 
 def test_layer_0_and_a_vector_a_word_need_no_run() -> None:
     found = negative_controls(run(0.9, 0.5, 0.4), RAW)
     assert [one.name for one in found] == ["layer_0", "vector_a_word"]
-    assert found[0].values.tolist() == [0.9] * 3
-    assert found[0].interval is not None
-    assert found[0].interval[0].tolist() == [0.89] * 3
-    assert found[1].values.tolist() == [1.0] * 3
+    assert found[0].estimates.value.tolist() == [0.9] * 3
+    assert found[0].estimates.low.tolist() == [0.89] * 3
+    assert found[1].estimates.value.tolist() == [1.0] * 3
     assert [one.name for one in negative_controls(run(0.9, 0.5), Key("anisotropy", "mean_cosine"))] == ["layer_0"]
     assert [one.name for one in negative_controls(run(np.nan, 0.5), RAW)] == ["vector_a_word"]
 
@@ -47,7 +46,7 @@ def test_twin_and_shuffled_text_are_found_among_the_other_runs() -> None:
     ]  # fmt: skip
     found = negative_controls(one, RAW, [*strangers, twin, shuffled])
     assert [control.name for control in found] == ["layer_0", "vector_a_word", "untrained", "shuffled"]
-    assert found[2].values.tolist() == [0.8, 0.7]
+    assert found[2].estimates.value.tolist() == [0.8, 0.7]
     assert found[3].label == "shuffled contexts"
     assert [control.name for control in negative_controls(twin, RAW, [one])] == ["layer_0", "vector_a_word"]
 
@@ -63,9 +62,9 @@ def test_random_words_are_measured_where_nothing_is_exact() -> None:
     assert [(control.name, control.label) for control in found] == [
         ("layer_0", "layer 0"), ("vector_a_word", "a random vector a word")
     ]  # fmt: skip
-    assert found[1].values.tolist() == [0.45] * 3
+    assert found[1].estimates.value.tolist() == [0.45] * 3
     exact = negative_controls(one, RAW, [words])[1]
-    assert (exact.label, exact.values.tolist()) == ("one vector a word", [1.0] * 3)
+    assert (exact.label, exact.estimates.value.tolist()) == ("one vector a word", [1.0] * 3)
     named = [("m", one), ("random_words", words)]
     assert [line.partition(",")[0] for line in control_lines(named)] == ["m", "m"]  # a control has no line of its own
     assert control_lines(named, ["anisotropy"])[0].endswith("; layer 0 0.450, a random vector a word 0.450")

@@ -90,6 +90,7 @@ def write_report(
 ) -> Path:
     """Write one HTML page with everything in it: interactive charts, tables, the runs, those of the `pictures` that are
     SVG. It fetches nothing."""
+    runs = wording.unique_labels(runs)
     explorer = explorer_data(runs)
     data = page_data(runs, published=published) | {"explorer": explorer and explorer.overview}
     text = json.dumps(data, ensure_ascii=False, allow_nan=False)
@@ -126,17 +127,16 @@ def write_report(
 def page_data(runs: Sequence[LabelledResults], *, published: bool = False) -> dict[str, Any]:
     """The data of the page's script in JSON's types: models, charts a view per panel and statistic, and the table."""
     chart_entries: dict[str, dict[str, Any]] = {}
-    labelled_runs = wording.unique_labels(runs)
     for statistic in _STATISTICS:
         for chart in charts.sweep_charts(runs, all_published=published, statistic=statistic):
             entry = chart_entries.setdefault(chart.name, {"title": chart.title, "panels": {}})
             for panel in chart.panels:
                 measure_task = panel.measure, panel.task
                 if measure_task not in entry["panels"]:
-                    entry["panels"][measure_task] = _panel(panel, labelled_runs)
+                    entry["panels"][measure_task] = _panel(panel, runs)
                 entry["panels"][measure_task]["views"][statistic] = _view(panel)
     headlines = charts.leading_charts(list(chart_entries))
-    models = [{"label": label, "colour": colour} for label, (colour, _) in charts.line_styles(labelled_runs).items()]
+    models = [{"label": label, "colour": colour} for label, (colour, _) in charts.line_styles(runs).items()]
     panels = [panel for chart in chart_entries.values() for panel in chart["panels"].values()]
     views = [view for panel in panels for view in panel["views"].values()]
     return {
@@ -150,9 +150,7 @@ def page_data(runs: Sequence[LabelledResults], *, published: bool = False) -> di
         "published": any(line["published"] for view in views for line in view["lines"]),
         "steps": {run.label: run.step for of_model in Training.of(runs).values() for run in of_model},
         "side": [
-            side_row(measure, task, labelled_runs)
-            for chart in chart_entries.values()
-            for measure, task in chart["panels"]
+            side_row(measure, task, runs) for chart in chart_entries.values() for measure, task in chart["panels"]
         ],
     }
 
@@ -206,22 +204,18 @@ def _plain(value: object) -> object:
 
 def _runs_table(runs: Sequence[LabelledResults]) -> PageTable:
     """One column per run, one row per fact: identities are long, models few."""
-    labelled_runs = wording.unique_labels(runs)
-    facts = [_run_facts(results.info) for _, results in labelled_runs]
+    facts = [_run_facts(results.info) for _, results in runs]
     rows = [[name, *(_cell(each[name]) for each in facts)] for name in _run_facts(RunInfo())]
-    return PageTable("Runs", ["", *(label for label, _ in labelled_runs)], [row for row in rows if any(row[1:])])
+    return PageTable("Runs", ["", *(label for label, _ in runs)], [row for row in rows if any(row[1:])])
 
 
 def _measures_table(runs: Sequence[LabelledResults]) -> PageTable:
-    labelled_runs = wording.unique_labels(runs)
     rows = []
-    for measure, task in dict.fromkeys(
-        measure_task for _, results in labelled_runs for measure_task in results.measure_tasks()
-    ):
-        definitions = dict.fromkeys(results.info.definition(measure, task) for _, results in labelled_runs)
-        counts = [wording.group_count_phrase(results, measure, task) for _, results in labelled_runs]
+    for measure, task in dict.fromkeys(measure_task for _, results in runs for measure_task in results.measure_tasks()):
+        definitions = dict.fromkeys(results.info.definition(measure, task) for _, results in runs)
+        counts = [wording.group_count_phrase(results, measure, task) for _, results in runs]
         rows.append([Key(measure, "", task).curve_name, " | ".join(d for d in definitions if d), *counts])
-    return PageTable("Measures", ["measure", "definition", *(f"n, {label}" for label, _ in labelled_runs)], rows)
+    return PageTable("Measures", ["measure", "definition", *(f"n, {label}" for label, _ in runs)], rows)
 
 
 def _cell(value: object) -> str:

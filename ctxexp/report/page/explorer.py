@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ctxexp.report.page.word_map import TABLE, extremes
-from ctxexp.report.wording import LabelledResults, unique_labels
+from ctxexp.report.wording import LabelledResults
 from ctxexp.results import Results
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Explorer(NamedTuple):
 def explorer_data(runs: Sequence[LabelledResults]) -> Explorer | None:
     """Every word's measures by layer, and of the words that a run projected their occurrences with a point a run and
     layer. None where no run projected any."""
-    labelled_runs = [(label, r) for label, r in unique_labels(runs) if len(r.tables.get(TABLE, ()))]
+    labelled_runs = [(label, r) for label, r in runs if len(r.tables.get(TABLE, ()))]
     if not labelled_runs:
         return None
     maps = [results.tables[TABLE] for _, results in labelled_runs]
