@@ -44,7 +44,8 @@ def finding_of(results: Results, key: Key) -> Finding:
     legs = claimed_legs(estimates, claimed_steps(results, key)) if claims else ()
     text = _text(results, key, layers, legs, has_interval=has_interval)
     doubts = tuple(_doubts(results)) if key.measure == LEADING[0] else ()
-    return Finding(key=key, layers=layers, has_interval=has_interval, legs=legs, text=text, doubts=doubts)
+    name = {"measure": key.measure, "statistic": key.name, "task": key.task}
+    return Finding(**name, layers=layers, has_interval=has_interval, legs=legs, text=text, doubts=doubts)
 
 
 def _text(results: Results, key: Key, layers: tuple[int, ...], legs: Sequence[Leg], *, has_interval: bool) -> str:
@@ -129,24 +130,9 @@ def _doubts(results: Results) -> list[str]:
 def chart_finding(runs: Sequence[LabelledResults], key: Key) -> str:
     """The sentences on one curve of a chart of runs: of up to three one each, of more their order at the last layer."""
     runs = [(label, results) for label, results in runs if key in results.by_key]
-    if runs and not any(results.finding(key).has_interval for _, results in runs):
-        title = full_title(key.measure, key.task, [results for _, results in runs])
-        runs = list(zip(mix_labels(key.measure, runs), (results for _, results in runs), strict=True))
-        ranges = ", ".join(_range(results, key, label) for label, results in runs[:6])
-        return f"{title}: {ranges}; without intervals no change is claimed."
     if len(runs) > FEW:
         return comparison_finding(runs, key)
     return " ".join(results.finding(key).sentence(label) for label, results in runs)
-
-
-def _range(results: Results, key: Key, label: str) -> str:
-    """The curve's lowest and highest value: "1.9 to 244.1 in gpt2"."""
-    values = results.by_key[key].value
-    if not np.isfinite(values).any():
-        return f"undefined in {label}"
-    ends = np.array([np.nanmin(values), np.nanmax(values)])
-    low, high = (number(end, ends) for end in ends.tolist())
-    return f"{low} in {label}" if low == high else f"{low} to {high} in {label}"
 
 
 def comparison_finding(runs: Sequence[LabelledResults], key: Key | None = None, *, named: bool = True) -> str:

@@ -5,10 +5,6 @@ by all that shows a run.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ctxexp.results.values import Key
 
 RUN = "{run}"  # stands in a finding's text for the run's name
 
@@ -28,7 +24,7 @@ class Finding:
     """What a curve by layer shows.
 
     Args:
-        key: The curve.
+        measure, statistic, task: The curve, its statistic by the shown name.
         layers: The layers in which it is defined.
         has_interval: Whether it has an interval; without one nothing is claimed.
         legs: The claimed changes along it, at most two.
@@ -36,7 +32,9 @@ class Finding:
         doubts: What makes the curve shaky, a sentence each.
     """
 
-    key: Key
+    measure: str
+    statistic: str
+    task: str
     layers: tuple[int, ...]
     has_interval: bool
     legs: tuple[Leg, ...]

@@ -371,7 +371,7 @@ class Results:
         path = user_path(folder)
         write_results(path, self.frame, self.tables, self.replicates, self.info)
         if path.is_dir():
-            write_findings(path, self.finding_by_key)
+            write_findings(path, self.finding_by_key.values())
         return path
 
     @classmethod

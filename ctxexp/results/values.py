@@ -8,7 +8,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -25,11 +25,12 @@ from ctxexp.files import (
     write_csv,
     write_file,
 )
-from ctxexp.results.finding import Finding, Leg
+from ctxexp.results.finding import Finding
 from ctxexp.results.run_info import RunInfo
 
 if TYPE_CHECKING:
     import pandas as pd
+    from pydantic import TypeAdapter
 
 LAYER = "layer"  # the place of values of the layers themselves, one for each
 BY_BASELINE = (
@@ -235,26 +236,28 @@ def write_results(
     write_file(folder / RESULTS_FILE, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
 
 
-def write_findings(folder: Path, findings: Mapping[Key, Finding]) -> None:
-    """Write findings.json: an object a finding, in which measure, statistic, task and place name the curve."""
-    documents = [{**key.columns, **asdict(finding), "key": str(key)} for key, finding in findings.items()]
-    write_file(folder / FINDINGS, json.dumps(documents, indent=1, ensure_ascii=False))
+def write_findings(folder: Path, findings: Iterable[Finding]) -> None:
+    """Write findings.json, a list of objects."""
+    write_file(folder / FINDINGS, _findings().dump_json([*findings], indent=1).decode())
 
 
 def read_findings(folder: Path) -> dict[Key, Finding]:
     """The findings of a folder by key; none where it has no such file. Raises TrackingError for a damaged one."""
-    path, findings = folder / FINDINGS, dict[Key, Finding]()
+    path = folder / FINDINGS
     try:
         if what := find_damage(folder, [FINDINGS]):
             raise ValueError(what)
-        for document in json.loads(path.read_text(encoding="utf-8")) if path.is_file() else ():
-            key = Key.of(*map(document.pop, ("measure", "statistic", "task", "place")))
-            legs = tuple(Leg(**leg) for leg in document["legs"])
-            lists = {name: tuple(document[name]) for name in ("layers", "doubts")}
-            findings[key] = Finding(**{**document, **lists, "key": key, "legs": legs})
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        every = _findings().validate_json(path.read_bytes()) if path.is_file() else []
+    except (OSError, ValueError) as error:
         raise TrackingError(f"{path} is not a file of findings of ctxexp: {error}") from error
-    return findings
+    return {Key.of(each.measure, each.statistic, each.task): each for each in every}
+
+
+@cache
+def _findings() -> TypeAdapter[list[Finding]]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(list[Finding])
 
 
 def read_results(folder: Path) -> tuple[pd.DataFrame, dict[str, pd.DataFrame], dict[Key, np.ndarray], RunInfo]:

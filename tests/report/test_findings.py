@@ -12,7 +12,7 @@ import pytest
 from ctxexp import Results
 from ctxexp.metrics.contextuality import VARIANTS
 from ctxexp.report.changes import layer_changes
-from ctxexp.report.findings import chart_finding, comparison_finding
+from ctxexp.report.findings import comparison_finding
 from ctxexp.results import Estimates, Key, RunInfo
 from tests.sample_results import measure_infos, results_with, run_info
 from tests.shipped import STS, Anisotropy, Contextuality, SelfSimilarity, WordNorm
@@ -169,17 +169,6 @@ def test_each_measure_has_its_own_direction_and_name() -> None:
         "Mine in gpt2: a fall from -0.10 at the input to -0.50 at the last layer, 1.",
     ]
     assert results_with(curves, info=run_info(measures=MEASURES)).sentence.startswith("In this run, anisotropy")
-
-
-def test_curves_without_intervals_have_their_ranges() -> None:
-    key = Key("word_norm", "raw")
-    runs = [
-        ("a", results_with({"word_norm/raw": np.array([1.904, 244.06])}, info=run_info(measures=MEASURES))),
-        ("b", results_with({"word_norm/raw": np.array([np.nan])}, info=run_info(measures=MEASURES))),
-    ]
-    assert chart_finding(runs, key) == (
-        "Length of word vectors: 1.9 to 244.1 in a, undefined in b; without intervals no change is claimed."
-    )
 
 
 def test_variants_and_tasks_are_told_apart() -> None:

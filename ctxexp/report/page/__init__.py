@@ -33,6 +33,7 @@ _STATISTICS = {
     "baseline": "chance",
     "share_of_room": "share of the room above chance",
 }
+_PARTS = ("model", "corpus", "transform", "baseline", "mix", "pooling", "resampled")  # of a run's metadata
 PLOTLY = Path(__file__).with_name("plotly-basic.min.js.gz")
 """plotly.js-basic-dist-min 3.7.0, which has the kinds of charts that the page draws; the page unpacks it."""
 OPEN_FLAG = "--open"
@@ -45,39 +46,6 @@ class PageTable(NamedTuple):
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
-
-
-def _run_facts(info: RunInfo) -> dict[str, object]:
-    """The facts of a run by the names that the page gives them."""
-    model, text, resampled = info.model, info.corpus, info.resampled
-    return {
-        "encoder": model.encoder,
-        "weights": model.weights,
-        "layers": model.n_layers or "",
-        "width": model.dim or "",
-        "dtype": model.dtype,
-        "transform": info.transform.name,
-        "corpus": text.name,
-        "control": info.control,
-        "occurrences left out": text.left_out,
-        "words without a vector": text.skipped,
-        "unknown pieces": text.unknown,
-        "pieces": text.pieces,
-        "fingerprint": text.fingerprint,
-        "sentences": text.sentences,
-        "occurrences": text.occurrences,
-        "words": text.words,
-        "contexts a word needs": text.min_contexts,
-        "contexts": text.contexts,
-        "words of the whole text": text.text_words or "",
-        "baseline": info.baseline.name,
-        "baseline size": info.baseline.size,
-        "intervals over": resampled.unit,
-        "intervals of pairs over": resampled.pairs,
-        "seed": list(info.seeds) or info.seed,
-        "corpus choices": text.choices,
-        "encoder details": model.details,
-    }
 
 
 def write_report(
@@ -203,10 +171,22 @@ def _plain(value: object) -> object:
 
 
 def _runs_table(runs: Sequence[LabelledResults]) -> PageTable:
-    """One column per run, one row per fact: identities are long, models few."""
-    facts = [_run_facts(results.info) for _, results in runs]
-    rows = [[name, *(_cell(each[name]) for each in facts)] for name in _run_facts(RunInfo())]
+    """One column per run, one row per fact by its name in `Results.info`: identities are long, models few."""
+    facts = [_facts(results.info) for _, results in runs]
+    names = dict.fromkeys(name for each in facts for name in each)
+    rows = [[name, *(_cell(each.get(name)) for each in facts)] for name in names]
     return PageTable("Runs", ["", *(label for label, _ in runs)], [row for row in rows if any(row[1:])])
+
+
+def _facts(info: RunInfo) -> dict[str, object]:
+    """The facts of a run by name, `model.encoder`; measures have a table of their own."""
+    facts: dict[str, object] = {}
+    for part, value in info.to_json().items():
+        if part in _PARTS:
+            facts |= {f"{part}.{name}": inner for name, inner in value.items()}
+        elif part != "measures":
+            facts[part] = value
+    return facts
 
 
 def _measures_table(runs: Sequence[LabelledResults]) -> PageTable:
