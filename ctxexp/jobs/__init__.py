@@ -1,8 +1,8 @@
 """Jobs: how one runs and ends, on disk; which finished ones need not run again; and the names of runs, so that two
 that differ in text, seed or pooling have two.
 
-A job's folder holds run.json (what names the run), config.yaml, environment.json, results.json, tables and figures,
-and status.json, which says how the job stands.
+A job's folder holds run.json (what names the run), config.yaml, environment.json, results.json, findings.json, tables
+and figures, and status.json, which says how the job stands.
 """
 
 from __future__ import annotations

@@ -54,9 +54,8 @@ def claimed_steps(results: Results, key: Key) -> np.ndarray:
     if is_too_short(results, key):
         return np.zeros_like(signs)
     others = [results.by_key[other].value for name in VARIANTS if (other := _beside(key, name)) in results.by_key]
-    steps = [np.sign(values[None, :] - values[:, None]) for values in (*others, *halves(results, key))]
-    change = np.abs(estimates.value[None, :] - estimates.value[:, None])
-    return _claimed(signs, change, steps, least(results, key))
+    steps = [np.sign(_changes(values)) for values in (*others, *halves(results, key))]
+    return _claimed(signs, estimates.value, steps, least(results, key))
 
 
 @np.errstate(invalid="ignore")
@@ -106,9 +105,8 @@ def claimed_order(points: Sequence[tuple[Results, Key, int]]) -> tuple[np.ndarra
     if all(len(each) == 2 for each in of_halves):
         for i in range(2):
             values = np.array([each[i][at] for each, (*_, at) in zip(of_halves, points, strict=True)])
-            steps.append(np.sign(values[None, :] - values[:, None]))
-    change = np.abs(ends[0][None, :] - ends[0][:, None])
-    return ends[0], _claimed(signs, change, steps, least(points[0][0], points[0][1]))
+            steps.append(np.sign(_changes(values)))
+    return ends[0], _claimed(signs, ends[0], steps, least(points[0][0], points[0][1]))
 
 
 def variant_range(results: Results, key: Key, at: int) -> tuple[float, float] | None:
@@ -122,9 +120,14 @@ def _beside(key: Key, statistic: str) -> Key:
     return key._replace(statistic=statistic if key.name == "raw" else "")
 
 
-def _claimed(signs: np.ndarray, change: np.ndarray, steps: Sequence[np.ndarray], least: float) -> np.ndarray:
-    """The signs of changes that are large enough and that all of these steps (NaN: undefined there) have."""
-    is_claimed = change >= least
+def _changes(values: np.ndarray) -> np.ndarray:
+    """The j-th value less the i-th, (n, n)."""
+    return values[None, :] - values[:, None]
+
+
+def _claimed(signs: np.ndarray, values: np.ndarray, steps: Sequence[np.ndarray], least: float) -> np.ndarray:
+    """The signs of changes of values that are large enough and that all of these steps (NaN: undefined there) have."""
+    is_claimed = np.abs(_changes(values)) >= least
     for step in steps:
         is_claimed &= (step == signs) | np.isnan(step)
     return np.where(is_claimed, signs, 0)
@@ -206,7 +209,7 @@ def certain_changes(estimates: Estimates, replicates: np.ndarray | None = None) 
     """
     y, low, high = estimates
     n = len(y)
-    change = y[None, :] - y[:, None]
+    change = _changes(y)
     draws = np.empty((n, 0)) if replicates is None else replicates.astype(np.float64)
     defined: np.ndarray = np.asarray(np.isfinite(draws).any(axis=1))
     draws = draws[:, np.isfinite(draws[defined]).all(axis=0)]

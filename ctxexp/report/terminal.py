@@ -123,23 +123,26 @@ def _answer_column(key: Key, rows: Sequence[tuple[str, Results, str, int]], *, i
 def fitted_markdown(text: str, width: int) -> str:
     """A table in Markdown as it stands, or, where it is wider, with notes and the longest cells broken into lines; many
     columns may still be wider."""
-    lines = text.splitlines()
-    if max(map(len, lines), default=0) <= width:
+    if max(map(len, text.splitlines()), default=0) <= width:
         return text
-    rows = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines if line.startswith("|")]
-    notes = [
-        "\n".join(textwrap.wrap(line, width, subsequent_indent="  " if line.startswith("- ") else ""))
-        for line in lines
-        if not line.startswith("|")
-    ]
-    at = next((i for i, line in enumerate(lines) if line.startswith("|")), 0)
-    if not rows or len({len(row) for row in rows}) > 1:
-        return "\n".join(notes)
-    columns = list(zip(*(row for i, row in enumerate(rows) if i != 1), strict=True))
+    parts = []
+    for lines in (part.splitlines() for part in text.strip().split("\n\n")):
+        if lines[0].startswith("|"):
+            parts.append(_fitted_table(lines, width))
+        else:
+            parts += [
+                "\n".join(textwrap.fill(line, width, subsequent_indent="  " * line.startswith("- ")) for line in lines)
+            ]
+    return "\n\n".join(parts)
+
+
+def _fitted_table(lines: Sequence[str], width: int) -> str:
+    """A table's lines in Markdown as columns beside each other, cells broken where the widest column would not fit."""
+    head, _, *rows = ([cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines)
+    columns = list(zip(head, *rows, strict=True))
     *others, _ = sorted(map(_column_width, columns))
     room = max(width - sum(others) - GAP * len(others), MIN_COLUMN)
-    columns = [tuple("\n".join(textwrap.wrap(cell, room)) for cell in column) for column in columns]
-    return "\n".join([*notes[:at], _table(columns), *notes[at:]])
+    return _table([["\n".join(textwrap.wrap(cell, room)) for cell in column] for column in columns])
 
 
 @dataclass(frozen=True)
