@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,9 @@ from mlflow import MlflowClient
 from transformers import AutoTokenizer, BertConfig, BertModel
 
 import ctxexp
+from ctxexp.report.findings import finding_of
+from ctxexp.results import Key
+from ctxexp.results.finding import Finding
 from tests.composed import run_command_line
 from tests.shipped import mini
 
@@ -41,7 +45,15 @@ def test_terminal_page_mlflow_and_sentence_agree_on_every_step(
     shutil.copytree(empty_store, tmp_path, dirs_exist_ok=True)
     monkeypatch.setenv("COLUMNS", "120")
     words = ["model=bert", "metric=self_similarity", f"tracking.folder={tmp_path}", "figures.explorer=0"]
+    computed = Counter[Key]()
+
+    def counted(results: ctxexp.Results, key: Key) -> Finding:
+        computed[key] += 1
+        return finding_of(results, key)
+
+    monkeypatch.setattr("ctxexp.report.findings.finding_of", counted)
     assert run_command_line(words) == 0
+    assert computed == {Key("self_similarity", "raw"): 1}  # for all that show it
     printed = capsys.readouterr().out
     assert run_command_line([*words, "transform=center_unit_norm", "bootstrap=0"]) == 0
     raw, _ = logged(tmp_path, "self_similarity/raw")

@@ -117,6 +117,7 @@ def test_the_page_holds_every_curve_and_a_switch(page: Path) -> None:
 def test_the_tables_say_what_ran(page: Path) -> None:
     text = Tags(page.read_text(encoding="utf-8")).text
     for said in (
+        "model.encoder",  # as `Results.info` names it
         "bert of a test",
         "polysemy",
         "one_per_sentence",
