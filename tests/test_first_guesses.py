@@ -119,7 +119,7 @@ def folder(cache: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("CTXEXP_CACHE", str(cache))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    for module, name in ((job, "run_figures"), (job, "write_report"), (sweep, "write_summary")):
+    for module, name in ((job, "write_run_charts"), (job, "write_report"), (sweep, "write_summary")):
         monkeypatch.setattr(module, name, lambda *args, **keywords: [])
     (tmp_path / "texts").mkdir()
     for place in (tmp_path, tmp_path / "texts"):

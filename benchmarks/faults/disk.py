@@ -52,10 +52,10 @@ POINTS = (
     "vectors/*/meta.json",
     "results/*/000*/self_similarity.csv",
     "results/*/000*/results.json",
-    "results/*/000*/figures/*.png",
+    "results/*/000*/figures/*.svg",
     "artifacts/*/artifacts/results.json",
-    "results/*/001*/figures/*.png",
-    "results/*/summary/overview.png",
+    "results/*/001*/figures/*.svg",
+    "results/*/summary/overview.svg",
     "results/*/summary/report.html",
 )
 """Files at whose appearance the disk gets full."""

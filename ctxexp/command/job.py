@@ -29,8 +29,8 @@ from ctxexp.measuring.study import Study
 from ctxexp.plugins import CONFIG_KINDS
 from ctxexp.plugins.registry import LISTS, load_plugin_files, registry
 from ctxexp.progress import Progress, show, terminal_width
-from ctxexp.report.figures import run_figures
 from ctxexp.report.page import REPORT, show_page, write_report
+from ctxexp.report.svg import write_run_charts
 from ctxexp.report.terminal import answer, write_tables
 from ctxexp.report.wording import text_start
 from ctxexp.results import Results
@@ -117,7 +117,7 @@ def _measure(experiment: Experiment, run: Run) -> Results:
     named = replace(results.info, protocol=_protocol(run.params), objective=config.objective or "")
     results = replace(results, info=named)
     save(results, folder)
-    run_figures(results, folder / "figures", published=config.figures.published)
+    write_run_charts(results, folder / "figures", published=config.figures.published)
     if not run.sweep:
         write_tables([(run.name, results)], folder, registry())
         write_report([(run.name, results)], folder / REPORT, published=config.figures.published)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,7 @@ HEADLINES = (*LEADING, "anisotropy", "intra_sentence_similarity", "max_explainab
 LINE_WIDTH = 2  # points
 AXES_POINTS = 190  # height of a panel's axes, of all figures about the same
 _MARKERS = "osD^vPX<>h"
+NO_MARKER, DOTTED = -1, 2  # a line's marker, and its dash
 _DASHES = ("-", (0, (3, 1.5)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)), (0, (6, 1.5, 1, 1.5, 1, 1.5)))
 
 
@@ -45,6 +46,7 @@ class Line:
     marker: int  # tells lines apart without colour; the same for a model in all charts
     dash: int = 0  # 0: solid; runs of one encoder, by control or transform, share its colour and differ in style
     published: bool = False  # whether it is a curve of the paper
+    thin: bool = False  # beside the line that the chart is of
     layers: tuple[int, ...] = ()  # those that were measured, where that isn't all
 
     @property
@@ -66,6 +68,7 @@ class Panel:
     threshold: float | None = None
     direction: str = ""  # the meaning of high values: "higher = more contextual"
     scale: str = ""  # panels of one scale may share an axis; `LOG`: one in logarithms
+    chance: str = "chance"  # name of the zero line where 0 is what chance gives
 
     @property
     def key(self) -> Key:
@@ -127,6 +130,12 @@ def sweep_charts(
 def leading_charts(names: Sequence[str]) -> list[str]:
     """The names of the charts that come first: the headlines, or else the first four."""
     return [name for name in names if name in HEADLINES] or list(names)[:4]
+
+
+def overview(charts: Sequence[Chart]) -> list[Chart]:
+    """The charts that come first."""
+    names = leading_charts([chart.name for chart in charts])
+    return [chart for chart in charts if chart.name in names]
 
 
 def line_styles(runs: Sequence[wording.LabelledResults]) -> dict[str, tuple[str, int]]:
@@ -196,6 +205,54 @@ def sweep_panel(
     )
 
 
+def run_panel(results: Results, measure: str, task: str = "", *, all_published: bool = False) -> Panel | None:
+    """One run's measure by layer: its main curve with its interval, raw and baseline thinner, and the published curve;
+    None without a value."""
+    ((label, _),) = wording.unique_labels([(results.info.title or "run", results)])
+    key, colour = main_key(results, measure, task), colours([label])[label]
+    line = curve_line(results, key, label=key.label(), colour=colour, marker=0) if key else None
+    if key is None or line is None:
+        return None
+    lines = [line if line.low is None else replace(line, label=f"{line.label}, 95% interval")]
+    for other, look in _beside(results, key, colour).items():
+        estimates = results.by_key.get(other)
+        y = finite_curve(estimates.value if estimates else None)
+        if y is not None and other != key:
+            name = other.label(wording.level_word([results], measure))
+            lines.append(Line(name, label, y, None, None, **look, thin=True, layers=line.layers))
+    model = paper_model_name(label, results, all_published=all_published)
+    if (paper_curve := published_curve(model, results, key)) is not None:
+        lines.append(Line(f"published, {key.label()}", label, paper_curve, None, None, colour, 0, published=True))
+    return Panel(
+        measure=measure,
+        task=task,
+        statistic=key.statistic if not key.baseline else "",
+        definition=results.info.definition(measure, task),
+        y_label=wording.axis_label(measure, "", [results], task),
+        lines=tuple(lines),
+        threshold=reference_line(measure, [results]) if key.statistic == "adjusted" else None,
+        direction=wording.direction([results], measure),
+        scale=scale([results], measure, [line]),
+        chance="chance of adjusted",
+    )
+
+
+def _beside(results: Results, key: Key, colour: str) -> dict[Key, dict[str, Any]]:
+    """The curves that stand beside a run's main one, with their colours, dashes and markers."""
+    measure, task = key.measure, key.task
+    looks: dict[Key, dict[str, Any]] = {Key(measure, "raw", task): {"colour": str(Ink.TEXT), "marker": 3}}
+    for end in ("lowest", "highest"):
+        looks[Key(measure, end, task)] = {"colour": colour, "marker": NO_MARKER, "dash": DOTTED}
+    looks[Key(measure, "baseline", task)] = {"colour": str(Ink.FAINT), "marker": 4, "dash": 1}
+    for marker, name in enumerate(wording.other_baselines([results], measure, task), start=5):
+        look = {"marker": marker, "dash": DOTTED}
+        looks[Key(measure, key.statistic, task, baseline=name)] = {**look, "colour": colour}
+        looks[Key(measure, "baseline", task, baseline=name)] = {**look, "colour": str(Ink.FAINT)}
+    if key.statistic == "raw":  # medians are of raw scores: beside an adjusted mean they would read as adjusted medians
+        looks[Key(measure, "median", task)] = {"colour": str(Ink.TEXT), "marker": NO_MARKER, "dash": DOTTED}
+    return looks
+
+
 def scale(runs: Sequence[Results], measure: str, lines: Sequence[Line]) -> str:
     """The scale of a panel: `LOG` for positive lengths, one name for cosines and shares, else the unit."""
     unit = wording.unit_label(runs, measure)
@@ -255,7 +312,7 @@ def draw_panel(axes: Axes, panel: Panel) -> None:
     if panel.threshold is not None:
         draw_threshold(axes, panel.threshold)
     if panel.has_chance_at_zero:
-        draw_chance(axes, "chance")
+        draw_chance(axes, panel.chance)
     finish_axes(axes, panel.y_label, panel.direction, log=panel.scale == LOG)
 
 
@@ -293,20 +350,19 @@ def thin_intervals(drawn: Sequence[tuple[Axes, Sequence[Line]]]) -> list[str]:
 
 def line_style(line: Line) -> Style:
     """matplotlib's keywords for a curve."""
-    marker = _MARKERS[line.marker % len(_MARKERS)]
+    marker = "" if line.marker == NO_MARKER else _MARKERS[line.marker % len(_MARKERS)]
     if line.published:
         return {
             "color": line.colour, "linestyle": (0, (4, 2)), "linewidth": 1.2, "marker": marker, "markersize": 4,
             "markerfacecolor": "white", "zorder": 5,
         }  # fmt: skip
-    dash = _DASHES[line.dash % len(_DASHES)]
     return {
         "color": line.colour,
-        "linestyle": dash,
-        "linewidth": LINE_WIDTH,
+        "linestyle": _DASHES[line.dash % len(_DASHES)],
+        "linewidth": 1.1 if line.thin else LINE_WIDTH,
         "marker": marker,
-        "markersize": 5,
-        "zorder": 4,
+        "markersize": 3.5 if line.thin else 5,
+        "zorder": 2 if line.thin else 4,
     }
 
 

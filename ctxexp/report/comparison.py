@@ -21,6 +21,7 @@ from ctxexp.report.figures import overview_figure, run_figure, sweep_figure, swe
 from ctxexp.report.findings import sweep_finding
 from ctxexp.report.page import REPORT, write_report
 from ctxexp.report.style import display_in_notebook
+from ctxexp.report.svg import write_sweep_charts
 from ctxexp.report.wording import LabelledResults, average_seeds, unique_labels
 from ctxexp.results.results import mix_mark
 from ctxexp.results.values import COLUMNS, Key, Values
@@ -35,17 +36,25 @@ COMPARISON = "comparison.csv"
 
 
 def write_summary(
-    runs: Sequence[LabelledResults], folder: Path, registry: Registry, *, links: Mapping[str, str] | None = None
+    runs: Sequence[LabelledResults],
+    folder: Path,
+    registry: Registry,
+    *,
+    links: Mapping[str, str] | None = None,
+    for_print: bool = False,
 ) -> list[Path]:
-    """Write the comparison of a sweep's runs (figures, report.html, tables, comparison.csv); return the paths.
+    """Write the comparison of a sweep's runs (figures as SVG, report.html, tables, comparison.csv); return the paths.
 
-    `links` are where sinks show the runs, by label. Figures and page show means over seeds; tables and comparison.csv
-    have every run.
+    `for_print` adds each figure as PNG, and the paper's as wide as a column of a page, which takes matplotlib. `links`
+    are where sinks show the runs, by label. Figures and page show means over seeds; tables and comparison.csv have
+    every run.
     """
     published = any(results.info.published for _, results in runs)
     runs = unique_labels(runs)
     averages = average_seeds(runs)
-    paths = sweep_figures(averages, folder, published=published)
+    paths = write_sweep_charts(averages, folder, published=published)
+    if for_print:
+        paths += sweep_figures(averages, folder, published=published)
     paths += terminal.write_tables(runs, folder, registry)
     more = terminal.write_figures(runs, folder, registry)
     page = write_report(averages, folder / REPORT, published=published, links=links, pictures=more)

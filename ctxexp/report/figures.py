@@ -1,4 +1,5 @@
-"""The figures of runs: one for each measure of a run, and of several runs one for each measure and an overview.
+"""The figures of runs: one for each measure of a run, and of several runs one for each measure and an overview; and
+the texts around them.
 
 matplotlib's object interface only: nothing global is touched, nothing is left open, no display is needed.
 """
@@ -7,17 +8,16 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctxexp.report import charts, wording
 from ctxexp.report.findings import chart_finding, sweep_finding
 from ctxexp.report.reference_curves import CAVEAT, NO_CONTEXT, SOURCE, control_lines, training_runs
-from ctxexp.report.style import PAGE, Ink, Style, add_captions, colours, empty_figure, save_figure
+from ctxexp.report.style import PAGE, Ink, Style, add_captions, empty_figure, save_figure
 from ctxexp.report.wording import LabelledResults
 from ctxexp.results.results import main_key
-from ctxexp.results.values import Key
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,25 +30,25 @@ CONTROLS = 4  # lines below a figure on what it would show without context
 COLUMN = 3.3  # inches (84 mm): of two-column pages
 
 
-def run_figures(results: Results, folder: Path, *, published: bool = False) -> list[Path]:
-    """Write a PNG for each measure of one run; the paths. A measure without a value is skipped."""
-    paths: list[Path] = []
-    for measure, task in results.measure_tasks():
-        figure = run_figure(results, measure, task, published=published)
-        if figure is not None:
-            paths += save_figure(figure, folder, Key(measure, "", task).curve_name, ("png",))
-    return paths
+@dataclass(frozen=True)
+class Caption:
+    """The texts around a figure."""
+
+    title: str
+    finding: str
+    facts: Sequence[str]
+    notes: Sequence[str]
 
 
 def sweep_figures(runs: Sequence[LabelledResults], folder: Path, *, published: bool = False) -> list[Path]:
-    """Write the comparison of runs (chart label, results): overview.png, then one figure per measure, each as PNG and
-    SVG; the paper's also as wide as a column of a page, as SVG and PDF."""
+    """Write the comparison of runs (chart label, results) for print: overview.png, then a PNG per measure; the paper's
+    also as wide as a column of a page, as SVG and PDF."""
     all_charts = charts.sweep_charts(runs, all_published=published)
     if not all_charts:
         return []
-    paths = save_figure(overview_figure(all_charts, runs), folder, "overview")
+    paths = save_figure(overview_figure(all_charts, runs), folder, "overview", ("png",))
     for chart in all_charts:
-        paths += save_figure(sweep_figure(chart, runs), folder, chart.name)
+        paths += save_figure(sweep_figure(chart, runs), folder, chart.name, ("png",))
         if chart.name in charts.leading_charts([each.name for each in all_charts]):
             paths += save_figure(column_figure(chart), folder, f"{chart.name}_column", ("svg", "pdf"))
     return paths
@@ -56,61 +56,58 @@ def sweep_figures(runs: Sequence[LabelledResults], folder: Path, *, published: b
 
 def run_figure(results: Results, measure: str, task: str = "", *, published: bool = False) -> Figure | None:
     """One run's measure by layer: its main curve with its interval, raw and baseline thinner; None without a value."""
-    ((label, _),) = wording.unique_labels([(results.info.title or "run", results)])
-    colour = colours([label])[label]
-    key = main_key(results, measure, task)
-    if key is None:
-        return None
-    line = charts.curve_line(results, key, label=key.label(), colour=colour, marker=0)
-    if line is None:
+    panel = charts.run_panel(results, measure, task, all_published=published)
+    if panel is None:
         return None
     figure = empty_figure(PAGE, 3.9)
     axes = figure.add_subplot()
-    handles, names = [charts.draw_line(axes, line)], [line.label + (", 95% interval" if line.low is not None else "")]
-    beside: dict[Key, Style] = {
-        Key(measure, "raw", task): {"linestyle": "-", "color": Ink.TEXT, "marker": "^"},
-        **{Key(measure, end, task): {"linestyle": ":", "color": colour, "marker": ""} for end in ("lowest", "highest")},
-        Key(measure, "baseline", task): {"linestyle": (0, (4, 2)), "color": Ink.FAINT, "marker": "v"},
-    }
-    for name, marker in zip(wording.other_baselines([results], measure, task), "sD*Xd", strict=False):
-        style: Style = {"linestyle": (0, (1, 1)), "marker": marker}
-        beside[Key(measure, key.statistic, task, baseline=name)] = {**style, "color": colour}
-        beside[Key(measure, "baseline", task, baseline=name)] = {**style, "color": Ink.FAINT}
-    if key.statistic == "raw":  # medians are of raw scores: beside an adjusted mean they would read as adjusted medians
-        beside[Key(measure, "median", task)] = {"linestyle": (0, (1, 2)), "color": Ink.TEXT, "marker": "."}
-    for other, style in beside.items():
-        y = charts.finite_curve(estimates.value if (estimates := results.by_key.get(other)) else None)
-        if y is not None and other != key:
-            handles += axes.plot(line.x, y[line.x], linewidth=1.1, markersize=3.5, zorder=2, **style)
-            names.append(other.label(wording.level_word([results], measure)))
-    model = charts.paper_model_name(label, results, all_published=published)
-    paper_curve = charts.published_curve(model, results, key)
-    if paper_curve is not None:
-        handles.append(
-            charts.draw_line(axes, charts.Line("published", label, paper_curve, None, None, colour, 0, published=True))
-        )
-        names.append(f"published, {key.label()}")
-    if key.statistic == "adjusted" and (at := charts.reference_line(measure, [results])) is not None:
-        charts.draw_threshold(axes, at)
-    if key.statistic == "adjusted":
-        charts.draw_chance(axes, "chance of adjusted")
-    y_label, direction = wording.axis_label(measure, "", [results], task), wording.direction([results], measure)
-    charts.finish_axes(axes, y_label, direction, log=charts.scale([results], measure, [line]) == charts.LOG)
-    thin = charts.thin_intervals([(axes, [line])])
-    count = wording.group_count_phrase(results, measure, task)
-    facts = [results.info.definition(measure, task), *wording.shared_facts([(label, results)], measure)]
-    facts.append(f"n = {count}" if count else "")
-    finding = results.finding(key)
-    add_captions(
-        figure,
-        f"{wording.full_title(measure, task, [results], variant=False)}: {label}",
-        facts,
-        handles,
-        names,
-        [*thin, *finding.doubts, *_notes([(label, results)], paper_curve is not None, [measure])],
-        finding=finding.sentence(label),
-    )
+    charts.draw_panel(axes, panel)
+    _dress(figure, run_caption(results, panel), [(axes, panel)], *_run_legend(panel))
     return figure
+
+
+def _run_legend(panel: charts.Panel) -> tuple[list[Line2D], list[str]]:
+    """An entry a line."""
+    from matplotlib.lines import Line2D
+
+    handles = [Line2D([], [], **charts.line_style(line)) for line in panel.lines]
+    return handles, [line.label for line in panel.lines]
+
+
+def run_caption(results: Results, panel: charts.Panel) -> Caption:
+    """The texts around a run's figure of a measure."""
+    measure, task = panel.measure, panel.task
+    ((label, _),) = wording.unique_labels([(results.info.title or "run", results)])
+    key = main_key(results, measure, task)
+    finding = results.finding(key) if key else None
+    count = wording.group_count_phrase(results, measure, task)
+    facts = [panel.definition, *wording.shared_facts([(label, results)], measure), f"n = {count}" if count else ""]
+    notes = _notes([(label, results)], any(line.published for line in panel.lines), [measure])
+    return Caption(
+        title=f"{wording.full_title(measure, task, [results], variant=False)}: {label}",
+        finding=finding.sentence(label) if finding else "",
+        facts=facts,
+        notes=[*(finding.doubts if finding else ()), *notes],
+    )
+
+
+def sweep_caption(chart: charts.Chart, runs: Sequence[LabelledResults]) -> Caption:
+    """The texts around a sweep's figure of a measure."""
+    facts = wording.shared_facts(runs, chart.panels[0].measure)
+    if len(chart.panels) == 1:
+        facts.insert(0, chart.panels[0].definition)
+    said = [chart_finding(runs, panel.key) for panel in chart.panels]
+    each = [f"{which} panel: {one}" for which, one in zip(("First", "Second", "Third"), said, strict=False) if one]
+    notes = _notes(runs, any(line.published for line in chart.lines), [panel.measure for panel in chart.panels])
+    return Caption(chart.title, said[0] if len(set(said)) == 1 else " ".join(each), facts, notes)
+
+
+def overview_caption(panels: Sequence[charts.Chart], runs: Sequence[LabelledResults]) -> Caption:
+    """The texts around the charts that come first."""
+    asks = any(chart.name in charts.HEADLINES for chart in panels)
+    heading = "How contextual are word vectors, layer by layer?" if asks else "What was measured, layer by layer"
+    cite = any(line.published for chart in panels for line in chart.panels[0].lines)
+    return Caption(heading, sweep_finding(runs), wording.shared_facts(runs), _notes(runs, cite))
 
 
 def sweep_figure(chart: charts.Chart, runs: Sequence[LabelledResults] = ()) -> Figure:
@@ -126,15 +123,8 @@ def sweep_figure(chart: charts.Chart, runs: Sequence[LabelledResults] = ()) -> F
         if len(chart.panels) > 1:
             heading = "\n".join(textwrap.wrap(panel.definition, 42))
             axes.set_title(heading, loc="left", fontsize=9.5, color=Ink.TEXT, parse_math=False)
-    facts = wording.shared_facts(runs, chart.panels[0].measure)
-    if len(chart.panels) == 1:
-        facts.insert(0, chart.panels[0].definition)
-    measures = [panel.measure for panel in chart.panels]
     charts.share_scales(axes_and_panels, columns)
-    said = [chart_finding(runs, panel.key) for panel in chart.panels]
-    each = [f"{which} panel: {one}" for which, one in zip(("First", "Second", "Third"), said, strict=False) if one]
-    finding = said[0] if len(set(said)) == 1 else " ".join(each)
-    _dress_sweep(figure, chart.title, facts, axes_and_panels, runs, measures, finding=finding)
+    _dress(figure, sweep_caption(chart, runs), axes_and_panels, *_legend(chart.lines))
     return figure
 
 
@@ -158,8 +148,7 @@ def column_figure(chart: charts.Chart) -> Figure:
 
 def overview_figure(all_charts: Sequence[charts.Chart], runs: Sequence[LabelledResults] = ()) -> Figure:
     """The paper's figures on one picture, the first definition of each."""
-    names = charts.leading_charts([chart.name for chart in all_charts])
-    headline_charts = [chart for chart in all_charts if chart.name in names]
+    headline_charts = charts.overview(all_charts)
     columns = min(len(headline_charts), 2)
     rows = -(-len(headline_charts) // columns)
     figure = empty_figure(PAGE, 3.1 * rows)
@@ -175,10 +164,9 @@ def overview_figure(all_charts: Sequence[charts.Chart], runs: Sequence[LabelledR
             chart.title, loc="left", fontsize=10, fontweight="bold", color=Ink.TEXT, pad=pad, parse_math=False
         )
         axes.text(0, 1.025, "\n".join(under), fontsize=9, color=Ink.FAINT, **style)
-    asks = any(chart.name in charts.HEADLINES for chart in headline_charts)
-    heading = "How contextual are word vectors, layer by layer?" if asks else "What was measured, layer by layer"
     charts.share_scales(axes_and_panels, columns)
-    _dress_sweep(figure, heading, wording.shared_facts(runs), axes_and_panels, runs, finding=sweep_finding(runs))
+    lines = charts.Chart("", "", tuple(panel for _, panel in axes_and_panels)).lines
+    _dress(figure, overview_caption(headline_charts, runs), axes_and_panels, *_legend(lines))
     return figure
 
 
@@ -211,17 +199,13 @@ def _legend(lines: Sequence[charts.Line]) -> tuple[list[Line2D], list[str]]:
     return handles, names
 
 
-def _dress_sweep(
+def _dress(
     figure: Figure,
-    title: str,
-    facts: Sequence[str],
+    caption: Caption,
     drawn: Sequence[tuple[Axes, charts.Panel]],
-    runs: Sequence[LabelledResults],
-    measures: Sequence[str] = (),
-    *,
-    finding: str,
+    handles: Sequence[Line2D],
+    names: Sequence[str],
 ) -> None:
-    lines = charts.Chart("", "", tuple(panel for _, panel in drawn)).lines
-    cite = any(line.published for line in lines)
-    notes = charts.thin_intervals([(axes, panel.lines) for axes, panel in drawn]) + _notes(runs, cite, measures)
-    add_captions(figure, title, facts, *_legend(lines), notes, finding=finding)
+    thin = charts.thin_intervals([(axes, panel.lines) for axes, panel in drawn])
+    notes = [*thin, *caption.notes]
+    add_captions(figure, caption.title, caption.facts, handles, names, notes, finding=caption.finding)

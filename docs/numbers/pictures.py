@@ -17,7 +17,7 @@ import numpy as np
 import ctxexp
 from ctxexp.command import Experiment, configured
 from ctxexp.maths import principal_directions
-from ctxexp.report import PALETTE, Ink, empty_figure
+from ctxexp.report import PALETTE, Ink, empty_figure, save_figure
 from docs.numbers.marked import write_marked, write_small
 from docs.numbers.part import ROOT
 
@@ -41,9 +41,9 @@ def gallery() -> None:
     for command, pictures in scenes().items():
         with TemporaryDirectory() as folder:
             subprocess.run(["bash", "-euc", command], cwd=folder, check=True)
+            subprocess.run([sys.executable, "-m", "ctxexp", "report"], cwd=folder, check=True)
             for at in pictures:
-                (figure,) = Path(folder).glob(f"mlruns/results/*/summary/{at.name}")
-                write_small(figure, DOCS / at)
+                write_small(Path(folder) / "report" / at.name, DOCS / at)
 
 
 def known_model() -> None:
@@ -52,10 +52,12 @@ def known_model() -> None:
         command = [sys.executable, "-m", "ctxexp", *KNOWN_MODEL]
         done = subprocess.run(command, cwd=folder, check=True, stdout=subprocess.PIPE, text=True)
         (found,) = Path(folder).glob("mlruns/results/*/*/results.json")
-        frame = ctxexp.load(found.parent).frame
+        results = ctxexp.load(found.parent)
+        frame = results.frame
         shown = frame[frame.statistic.isin(("raw", "lowest", "highest"))]
         shown.round(6).to_csv(DOCS / "known_model.csv", index=False)
-        write_small(found.parent / "figures" / "contextuality.png", DOCS / "known_model.png")
+        (figure,) = save_figure(results.plot("contextuality"), Path(folder), "contextuality", ("png",))
+        write_small(figure, DOCS / "known_model.png")
         printed = re.sub(r"^(run|report):.*\n", "", done.stdout, flags=re.MULTILINE).strip("\n")
         write_marked(ROOT / "README.md", "known model", f"```text\n{printed}\n```")
 

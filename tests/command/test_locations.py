@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxexp.command import configured, job
+from ctxexp.command import configured
 from ctxexp.command.compose import as_override
 from ctxexp.command.options import find_location
 from ctxexp.jobs import sweep
@@ -89,7 +89,6 @@ def test_a_location_is_its_long_form(folder: Path) -> None:
 
 
 def test_a_sweep_takes_names_and_folders(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job, "run_figures", lambda *a, **k: [])  # drawing takes longest
     monkeypatch.setattr(sweep, "write_summary", lambda *a, **k: [])
     assert run_command_line(["-m", "model=bert,'./gpt \u00fc:7'", "mine.txt", "tracking.folder=a", *FAST]) == 0
     jobs = sorted((folder / "a/results").glob("*/0*"))

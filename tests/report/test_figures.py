@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ctxexp import GroupMean, Reading, Results
-from ctxexp.report import charts, colours, figures, reference_curves, wording
+from ctxexp.report import charts, colours, figures, reference_curves, svg, wording
 from ctxexp.results import Estimates, Key
 from ctxexp.results.values import Values
 from tests.sample_results import METRICS, VARIANCE, figure_text, measure_infos, results, results_with, run_info
@@ -45,9 +45,8 @@ def rules(axes: Any) -> list[float]:
 
 def test_a_run_draws_every_measure_with_its_baseline(tmp_path: Path) -> None:
     run = results("bert", 5)
-    paths = figures.run_figures(run, tmp_path / "new" / "folder")
-    assert [p.name for p in paths] == [f"{measure}.png" for measure in run.measures()]
-    assert all(p.read_bytes().startswith(b"\x89PNG") for p in paths)
+    paths = svg.write_run_charts(run, tmp_path / "new" / "folder")
+    assert [p.name for p in paths] == [f"{measure}.svg" for measure in run.measures()]
     figure = figures.run_figure(run, "self_similarity")
     assert figure is not None
     lines = drawn(figure.axes[0])
@@ -216,10 +215,11 @@ def test_what_is_missing_or_undefined_is_skipped_quietly(tmp_path: Path) -> None
     run = results("bert", 3)
     frame = run.frame[~run.frame["measure"].str.startswith("intra")]
     run = replace(run, frame=frame.assign(value=frame["value"].where(frame["measure"] != "word_norm")))
-    names = {p.stem for p in figures.run_figures(run, tmp_path)}
+    names = {p.stem for p in svg.write_run_charts(run, tmp_path)}
     assert names == {"anisotropy", "self_similarity", VARIANCE, f"{VARIANCE}_released"}
-    assert figures.sweep_figures([("empty", Results())], tmp_path / "none") == []
-    assert figures.sweep_figures([], tmp_path / "none") == []
+    for write in (figures.sweep_figures, svg.write_sweep_charts):
+        assert write([("empty", Results())], tmp_path / "none") == []
+        assert write([], tmp_path / "none") == []
     assert not (tmp_path / "none").exists()
     lone = [("bert", run), ("empty", Results())]
     assert [line.label for line in charts.sweep_charts(lone)[0].lines] == ["bert"]
@@ -315,9 +315,9 @@ def test_plugins_measures_are_drawn_with_safe_file_names(tmp_path: Path) -> None
     assert figure is not None
     assert figure.axes[0].get_ylabel() == "bits"
     assert "theirs" in figure_text(figure)
-    paths = [*figures.run_figures(run, tmp_path), *figures.sweep_figures([("bert", run)], tmp_path)]
+    paths = [*svg.write_run_charts(run, tmp_path), *figures.sweep_figures([("bert", run)], tmp_path)]
     assert {p.parent for p in paths} == {tmp_path}
-    assert tmp_path / "their_measure.png" in paths
+    assert {tmp_path / "their_measure.png", tmp_path / "their_measure.svg"} <= {*paths}
 
 
 def test_repeated_labels_are_numbered_and_counts_read_well() -> None:

@@ -137,11 +137,12 @@ def test_runs_are_linked_only_where_a_sink_shows_them(tmp_path: Path) -> None:
 
 
 def test_summarise_writes_the_figures_the_page_and_every_value(tmp_path: Path) -> None:
-    paths = comparison.write_summary(runs(), tmp_path / "summary", registry_of())
+    few = {p.name for p in comparison.write_summary(runs(), tmp_path / "summary", registry_of())}
+    assert {"overview.svg", "self_similarity.svg", "word_norm.svg", "report.html", "comparison.csv"} <= few
+    assert not [name for name in few if name.endswith((".png", ".pdf"))]
+    paths = comparison.write_summary(runs(), tmp_path / "summary", registry_of(), for_print=True)
     assert all(p.stat().st_size > 0 for p in paths)
-    assert {"overview.png", "self_similarity.png", "word_norm.svg", "report.html", "comparison.csv"} <= {
-        p.name for p in paths
-    }
+    assert {"overview.png", "self_similarity.png", *few} <= {p.name for p in paths}
     printed = {p.name for p in paths if p.suffix == ".pdf"}
     assert printed == {f"{measure}_column.pdf" for measure in PAPER_MEASURES}  # the headline's
     boxes = re.findall(
