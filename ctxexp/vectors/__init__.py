@@ -150,9 +150,9 @@ class StoreWriter:
                 raise NotFiniteError(self.n_rows + int(np.flatnonzero(~np.isfinite(block).all(axis=1))[0]))
             flat = block.reshape(-1).view(np.uint8)
             for at in range(0, len(flat), WRITE_BYTES):
-                part = flat[at : at + WRITE_BYTES].data
-                self.checksums[name] = zlib.crc32(part, self.checksums[name])
-                self.files[name].write(part)
+                chunk = flat[at : at + WRITE_BYTES].data
+                self.checksums[name] = zlib.crc32(chunk, self.checksums[name])
+                self.files[name].write(chunk)
         self.n_rows += rows.shape[1]
 
     def finish(self, rows_of: RowIndexBuilder, order: np.ndarray, meta: Mapping[str, object]) -> None:
