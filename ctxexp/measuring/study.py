@@ -135,7 +135,7 @@ class Study:
             counts = {name: tallies[name] for name in ("left_out", "skipped", "unknown", "pieces")}
             share = counts["skipped"] / max(text.facts["text_words"], 1)
             record.info = self._info(record.info, text.n_encoded, {**counts, "skipped_share": share})
-            measure_summed(text, record, self, progress)
+            measure_summed(text, record, self, self.mix, progress)
             if self.bootstrap and text.n_shards >= LEAST_CLUSTERS:
                 halves = [half.results() for half in summed_halves(text, self, record.prototypes)]
                 record.tables[HALVES_TABLE] = halves_table(halves)

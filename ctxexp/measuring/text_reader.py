@@ -26,10 +26,33 @@ from ctxexp.results.run_info import BaselineInfo, ResamplingInfo
 if TYPE_CHECKING:
     from ctxexp.baselines import Baseline
     from ctxexp.controls import Control
-    from ctxexp.maths.word_mix import MixedWords
-    from ctxexp.measuring.study import Study
+    from ctxexp.maths.word_mix import MixedWords, WordMix
+    from ctxexp.model import Encoder
     from ctxexp.transforms import Transform
-    from ctxexp.vectors.stores import Vectors
+    from ctxexp.vectors.stores import Vectors, WordFilter
+
+
+class Choices(Protocol):
+    """What a reader sees of a study."""
+
+    @property
+    def corpus(self) -> Corpus: ...
+    @property
+    def encoder(self) -> Encoder: ...
+    @property
+    def metrics(self) -> Mapping[str, Callable[[], Metric]]: ...
+    @property
+    def baseline(self) -> Baseline: ...
+    @property
+    def control(self) -> Control: ...
+    @property
+    def words(self) -> WordFilter: ...
+    @property
+    def mix(self) -> WordMix: ...
+    @property
+    def intervals(self) -> Intervals: ...
+    @property
+    def seed(self) -> int: ...
 
 
 class TextReader(ABC):
@@ -83,7 +106,7 @@ class TextReader(ABC):
         """
 
     def summed(
-        self, study: Study, metrics: Mapping[str, Metric], vectors: Vectors, progress: Progress
+        self, study: Choices, metrics: Mapping[str, Metric], vectors: Vectors, progress: Progress
     ) -> AbstractContextManager[SummedText]:
         """The sums of a study's text, where no row is stored; they are there until the context ends."""
         raise NotImplementedError
@@ -122,10 +145,12 @@ class SummedText(Protocol):
     ) -> dict[str, WordMeasure]: ...
 
 
-def measure_summed(text: SummedText, record: Record, study: Study, progress: Progress | None = None) -> None:
-    """Measure the words of a text by its sums."""
+def measure_summed(
+    text: SummedText, record: Record, study: Choices, mix: WordMix, progress: Progress | None = None
+) -> None:
+    """Measure the words of a text by its sums, weighed by the mix."""
     rows, contexts, first = text.counts
-    mixed, encoder = study.mix.of(rows, text.tallies["rows"]), study.encoder
+    mixed, encoder = mix.of(rows, text.tallies["rows"]), study.encoder
     numbers, intervals = tuple(encoder.layer_numbers), study.intervals if record.bootstrap else None
     with Progress.of(progress).stage("measuring", total=len(numbers), unit="layers") as stage:
         measures = text.measures(record.prototypes, mixed, intervals=intervals, advance=stage.advance)
@@ -151,15 +176,15 @@ def measure_summed(text: SummedText, record: Record, study: Study, progress: Pro
     record.state(info, {label: "exact" if one._cosine_statistic else "" for label, one in record.prototypes.items()})
 
 
-def summed_halves(text: SummedText, study: Study, metrics: Mapping[str, Metric]) -> Iterator[Record]:
+def summed_halves(text: SummedText, study: Choices, metrics: Mapping[str, Metric]) -> Iterator[Record]:
     """The means over words of both halves of the text, by whole shards in random order and by the bands that both
     fill."""
     n = text.n_shards
     order = np.random.default_rng([study.seed, Stream.PARTS]).permutation(n).tolist()
     halves = [text.half(sorted(some)) for some in (order[: n // 2], order[n // 2 :])]
     filled = (study.mix.of(half.counts[0], half.tallies["rows"]).filled for half in halves)
-    by_both = replace(study, mix=replace(study.mix, among=np.logical_and(*filled)))
+    by_both = replace(study.mix, among=np.logical_and(*filled))
     means = {label: study.metrics[label] for label, metric in metrics.items() if metric.over in AVERAGED}
     for half in halves:
-        measure_summed(half, record := Record(means, seed=study.seed, bootstrap=0), by_both)
+        measure_summed(half, record := Record(means, seed=study.seed, bootstrap=0), study, by_both)
         yield record
