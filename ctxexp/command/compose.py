@@ -101,6 +101,9 @@ class _Places(SearchPathPlugin):  # type: ignore[misc]
     """Adds our options, and the config folders that plugins offer; before all others the user's."""
 
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        # Of an application of Hydra's beside ours in the process, such as a verb's own, the configs are its own.
+        if not any(one.path.endswith(str(config_folder())) for one in search_path.get_path()):
+            return
         folders = config_folders()
         ours = folders.index(config_folder())
         for folder in folders[:ours]:
