@@ -222,7 +222,7 @@ def run_panel(results: Results, measure: str, task: str = "", *, all_published: 
             lines.append(Line(name, label, y, None, None, **look, thin=True, layers=line.layers))
     model = paper_model_name(label, results, all_published=all_published)
     if (paper_curve := published_curve(model, results, key)) is not None:
-        lines.append(Line(f"published, {key.label()}", label, paper_curve, None, None, colour, 0, published=True))
+        lines.append(Line("published", label, paper_curve, None, None, colour, 0, published=True))
     return Panel(
         measure=measure,
         task=task,

@@ -62,16 +62,8 @@ def run_figure(results: Results, measure: str, task: str = "", *, published: boo
     figure = empty_figure(PAGE, 3.9)
     axes = figure.add_subplot()
     charts.draw_panel(axes, panel)
-    _dress(figure, run_caption(results, panel), [(axes, panel)], *_run_legend(panel))
+    _dress(figure, run_caption(results, panel), [(axes, panel)], *_legend(panel.lines))
     return figure
-
-
-def _run_legend(panel: charts.Panel) -> tuple[list[Line2D], list[str]]:
-    """An entry a line."""
-    from matplotlib.lines import Line2D
-
-    handles = [Line2D([], [], **charts.line_style(line)) for line in panel.lines]
-    return handles, [line.label for line in panel.lines]
 
 
 def run_caption(results: Results, panel: charts.Panel) -> Caption:

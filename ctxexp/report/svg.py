@@ -266,7 +266,7 @@ def _legend(lines: Sequence[charts.Line], y: float) -> tuple[list[str], float]:
     entries = [(line, line.label) for line in own]
     if len(own) < len(lines):
         published = next(line for line in lines if line.published)
-        entries.append((published, published.label if len(own) == 1 else "published"))
+        entries.append((published, "published"))
     parts, x, y = [], 14.0, y + 16
     for line, label in entries:
         width = 52 + 7.4 * len(label)
