@@ -19,9 +19,9 @@ from ctxexp.plugins.registry import (
     SHARED,
     Offer,
     config_folder,
-    config_folders,
     install_hint,
     option_names,
+    option_text,
     registry,
 )
 from ctxexp.progress import terminal_width
@@ -162,14 +162,6 @@ def keys_of(text: str) -> Iterator[ConfigKey]:
             indent = len(match[1])
             above = [(i, name) for i, name in above if i < indent] + [(indent, match[2])]
             yield ConfigKey(".".join(name for _, name in above), match[3] or "", match[4] or "")
-
-
-def option_text(group: str, name: str) -> str:
-    """The text of the option's file; empty where it has none, as what is written like a path."""
-    if {"", ".", ".."} & {*name.split("/")}:
-        return ""
-    paths = [path for folder in config_folders() if (path := folder / group / f"{name}.yaml").is_file()]
-    return paths[0].read_text(encoding="utf-8") if paths else ""
 
 
 def _offer(group: str, name: str) -> Offer | None:

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from ctxexp.command.help import option_text
 from ctxexp.datasets.reading import is_text_file
 from ctxexp.errors import ConfigError, UnknownName, line, suggestions
 from ctxexp.files import user_path
@@ -29,6 +28,7 @@ from ctxexp.plugins.registry import (
     config_folder,
     install_hint,
     option_names,
+    option_text,
     registry,
 )
 

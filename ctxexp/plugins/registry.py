@@ -395,6 +395,14 @@ def add_config_folder(folder: str | None) -> None:
     _folder = Path(folder).absolute() if folder else None
 
 
+def option_text(group: str, name: str) -> str:
+    """The text of the option's file; empty where it has none, as what is written like a path."""
+    if {"", ".", ".."} & {*name.split("/")}:
+        return ""
+    paths = [path for folder in config_folders() if (path := folder / group / f"{name}.yaml").is_file()]
+    return paths[0].read_text(encoding="utf-8") if paths else ""
+
+
 def option_names(group: str) -> list[str]:
     """The group's options: YAML files, and names that need none."""
     places = [folder / group for folder in config_folders()]
