@@ -17,9 +17,10 @@ from ctxexp.plugins.registry import Offer, build_registry, load_plugin_files
 
 
 def composed(*overrides: str, registry: Any = None, **nodes: Any) -> Any:
-    """The config that these words make, with plain nodes in place of theirs, of the registry's names (None: the
-    command's)."""
-    return parse_config({**plain_config(read_choices(overrides)), **nodes}, registry or registry_of_command())
+    """The config that these words make, the last one of a key, with plain nodes in place of theirs, of the registry's
+    names (None: the command's)."""
+    last = {word.partition("=")[0]: word for word in overrides}
+    return parse_config({**plain_config(read_choices(last.values())), **nodes}, registry or registry_of_command())
 
 
 def of(config: Any, corpus: Corpus) -> Any:

@@ -219,7 +219,6 @@ def write_results(
         )
     if odd := _name_error(tables):
         raise MetricError(odd)
-    (folder / FINDINGS).unlink(missing_ok=True)  # those of earlier results
     for name, table in tables.items():
         write_csv(table, folder / f"{name}.csv")
     if replicates:
@@ -228,6 +227,7 @@ def write_results(
             np.savez_compressed(file, *replicates.values(), keys=names)
     with atomic_write(folder / FRAME) as part:
         part.write_bytes(frame.to_parquet(engine="pyarrow", index=False))
+        (folder / FINDINGS).unlink(missing_ok=True)  # those of the values that are replaced
     document = {
         "format": FORMAT,
         "info": info.to_json(),

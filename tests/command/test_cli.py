@@ -94,7 +94,7 @@ def test_a_sweeps_second_run_encodes_nothing(place: Path, warm: Warm) -> None:
             assert [m.step for m in history] == list(range(results.n_layers))
             assert [m.value for m in history] == results.by_key[key].value.tolist()
     summary = next(place.glob("mlruns/results/*/summary"))
-    assert {"report.html", "comparison.csv", "overview.png"} <= {p.name for p in summary.iterdir()}
+    assert {"report.html", "comparison.csv", "overview.svg"} <= {p.name for p in summary.iterdir()}
 
     before = len(job_folders(place))
     ctxexp(place, "model=bert", "metric=self_similarity", *SMALL, warm=warm)

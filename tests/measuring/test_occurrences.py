@@ -6,11 +6,11 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
+from ctxexp_scale.bounded import Bound
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxexp import Block, Corpus, Occurrences, Sense
-from ctxexp.dataset import CorpusBound
 from ctxexp.errors import MetricError
 from ctxexp.occurrences import Groups
 from ctxexp.testing.transforms import MemoryRowIndex
@@ -141,7 +141,7 @@ def test_bounded_rows_are_those_of_a_plain_loop(bounded: bool) -> None:
     having = [np.flatnonzero(rng.random(len(words)) < 0.8) for words in texts]
     chosen = [np.flatnonzero(rng.random(len(words)) < 0.5) for words in texts]
     starts, whole = np.cumsum([0, *map(len, chosen)]), rng.random(40) < 0.5
-    bound = CorpusBound(
+    bound = Bound(
         4, starts, np.concatenate(chosen), whole, text_sentences=40, text_words=9, word_counts={}, measured_words=0
     )
     corpus = Corpus("bounded", Corpus.of("", texts).sentences, bound=bound if bounded else None)

@@ -250,6 +250,7 @@ def test_every_curve_reads_back_by_layer(store: Path) -> None:
         "config.yaml",
         "environment.json",
         "files.json",
+        "findings.json",
         "results.json",
         "results.parquet",
         "run.json",
@@ -433,7 +434,7 @@ def test_results_survive_a_store_that_breaks_and_upload_once(store: Path, left: 
         (store / "mlflow.db").write_bytes(content)
     else:
         mend_store(store)
-        assert [run.info.status for run in runs(store)] == ["RUNNING"]
+        assert [run.info.status for run in runs(store)] == ["KILLED"]
     [sent] = upload(folder)
     [again] = upload(folder.parent)  # the folder above serves as well
     assert sent.is_new

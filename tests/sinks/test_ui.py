@@ -45,8 +45,8 @@ def stored(tmp_path_factory: pytest.TempPathFactory, empty_store: Path) -> Any:
     for number, (name, layers) in enumerate(MODELS.items()):
         curve = np.linspace(0.9, 0.2, layers) - number / 20
         keys = ("word_norm/raw", *HEADLINES, "self_similarity/raw", "self_similarity/sd")
-        about = run_info(title=name, n_layers=layers, measures={"anisotropy": {"main": "mean_cosine"}})
-        about |= run_info(encoder=name, corpus="polysemy", fingerprint="0")
+        main = {"anisotropy": {"main": "mean_cosine"}}
+        about = run_info(title=name, n_layers=layers, measures=main, encoder=name, corpus="polysemy", fingerprint="0")
         finish_job(sweep, name, number, results_with(dict.fromkeys(keys, curve), info=about))
     report = close_sweep(sweep, lambda pairs, folder: [])
     assert report.error is None
