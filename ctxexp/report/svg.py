@@ -21,7 +21,7 @@ from ctxexp.results import Results
 from ctxexp.results.values import Key
 
 WIDTH, HEIGHT = 690, 260  # pixels of a figure, and of a panel with its axis
-LEFT, RIGHT, BOTTOM = 76, 34, 40  # of a panel's axes from its edges
+LEFT, RIGHT, BOTTOM = 92, 34, 40  # of a panel's axes from its edges
 TICKS = 5  # about as many on an axis of values
 MARKERS: tuple[Sequence[tuple[float, float]], ...] = (
     (),  # a circle
