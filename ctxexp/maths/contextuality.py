@@ -8,12 +8,15 @@ Sums over groups of rows give all of it, and so does each use's influence: no pa
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ctxexp.maths.loudness import CACHED
 from ctxexp.maths.word_mix import MixedWords
 
 if TYPE_CHECKING:
@@ -81,74 +84,115 @@ class Family:
     """Groups of rows that have a key in common, in cells of one place or of one row each."""
 
     rows: np.ndarray  # (m,) sorted by group, then place
-    group_starts: np.ndarray  # (g,) among these rows
-    cell_starts: np.ndarray  # (c,) likewise
+    cell_starts: np.ndarray  # (c,) among these rows
     cells_of_group: np.ndarray  # (g,) how many
     place: np.ndarray  # (c,) of a cell
+    of_rows: bool  # whether each cell is a row
 
     @classmethod
     def of(cls, key: np.ndarray, place: np.ndarray, least: int = 2, *, of_rows: bool = False) -> Family:
-        """That of rows with these keys (n,) at these places (n,), in groups of so many at least."""
-        _, number, sizes = np.unique(key, return_inverse=True, return_counts=True)
-        kept = np.flatnonzero(sizes[number] >= least)
-        rows = kept[np.lexsort([place[kept], number[kept]])]
-        begins_group = np.diff(number[rows], prepend=-1) != 0
+        """That of rows with these keys (n,), numbers from 0, at these places (n,), in groups of so many at least."""
+        kept = np.flatnonzero(np.bincount(key)[key] >= least)
+        rows = kept[np.argsort(key[kept] * (place.max(initial=0) + 1) + place[kept], kind="stable")]
+        begins_group = np.diff(key[rows], prepend=-1) != 0
         begins_cell = begins_group | (np.diff(place[rows], prepend=-1) != 0) | of_rows
-        cells, groups = np.flatnonzero(begins_cell), np.flatnonzero(begins_group)
-        of_group = np.bincount(np.cumsum(begins_group)[cells] - 1, minlength=len(groups))
-        return cls(rows, groups, cells, of_group, place[rows][cells])
+        cells = np.flatnonzero(begins_cell)
+        of_group = np.bincount(np.cumsum(begins_group)[cells] - 1, minlength=begins_group.sum())
+        return cls(rows, cells, of_group, place[rows][cells], of_rows)
 
+    @cached_property
+    def has_rows(self) -> np.ndarray:
+        """(c,) how many rows a cell has."""
+        return np.diff(self.cell_starts, append=len(self.rows))
+
+    @cached_property
+    def first(self) -> np.ndarray:
+        """(c,) a row of each cell."""
+        return self.rows[self.cell_starts]
+
+    @cached_property
+    def cell_of_row(self) -> np.ndarray:
+        """(m,) the cell of each row."""
+        return np.repeat(np.arange(len(self.cell_starts)), self.has_rows)
+
+    @cached_property
     def alike(self) -> list[np.ndarray]:
         """The cells of groups with equally many of them: (groups, cells) each."""
         first = np.cumsum(self.cells_of_group) - self.cells_of_group
         return [first[self.cells_of_group == k, None] + np.arange(k) for k in np.unique(self.cells_of_group).tolist()]
 
     @cached_property
-    def parts(self) -> tuple[np.ndarray, np.ndarray]:
-        """Where parts of cells of at most `PARTIAL` rows begin, and which part each cell begins with."""
-        starts = np.union1d(self.cell_starts, np.arange(0, len(self.rows), PARTIAL))
-        return starts, np.searchsorted(starts, self.cell_starts)
+    def pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        """(pairs,) the cells of each pair of cells of one group, a cell with itself too."""
+        shapes = [(i, (*i.shape, i.shape[1])) for i in self.alike]
+        a = [np.broadcast_to(i[:, :, None], shape).ravel() for i, shape in shapes]
+        b = [np.broadcast_to(i[:, None, :], shape).ravel() for i, shape in shapes]
+        none = np.empty(0, np.int64)
+        return np.concatenate([none, *a]), np.concatenate([none, *b])
 
     @cached_property
-    def cell_of_row(self) -> np.ndarray:
-        """(m,) the cell of each row."""
-        return np.repeat(np.arange(len(self.cell_starts)), np.diff(self.cell_starts, append=len(self.rows)))
+    def is_pair(self) -> np.ndarray:
+        """(pairs,) bool: but of a row with itself."""
+        a, b = self.pairs
+        return (a != b) | (self.has_rows[a] > 1)
+
+    def products(self, sums: np.ndarray) -> np.ndarray:
+        """(..., pairs): the products of the sums (..., c, d) of the cells of each pair."""
+        squares = np.vecdot(sums, sums)
+        grams = [squares[..., i] if i.shape[1] == 1 else _gram(sums[..., i, :]) for i in self.alike]
+        shape = (*squares.shape[:-1], -1)
+        return np.concatenate([squares[..., :0], *(gram.reshape(shape) for gram in grams)], axis=-1)
+
+    @cached_property
+    def _parts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows (m,) in parts of cells of at most `PARTIAL`, the first of each cell, then others; where each begins and
+        the last ends; and the cells of those others."""
+        inside = np.arange(len(self.rows)) - self.cell_starts[self.cell_of_row]
+        order = np.argsort(inside >= PARTIAL, kind="stable")
+        starts = np.flatnonzero(inside[order] % PARTIAL == 0)
+        ends = np.append(starts, len(order)).astype(np.int32)
+        return self.rows[order].astype(np.int32), ends, self.cell_of_row[order][starts[len(self.cell_starts) :]]
 
     def cell_sums(self, u: np.ndarray) -> np.ndarray:
-        """(c, d): the sum of each cell's rows of u (n, d), float64 where there are several."""
-        if len(self.cell_starts) == len(self.rows):
+        """(c, d): the sum of each cell's rows of u (n, d), float64 but where each is a row."""
+        from scipy.sparse import csr_array
+
+        if self.of_rows:
             return u[self.rows]
-        starts, first = self.parts
-        sums = _added_up(u, self.rows, np.ones(len(self.rows), u.dtype), starts).astype(np.float64)
-        return sums if len(first) == len(sums) else _added_up(sums, np.arange(len(sums)), np.ones(len(sums)), first)
+        n, (rows, starts, cell) = len(self.first), self._parts
+        add = csr_array((np.ones(len(rows), u.dtype), rows, starts), shape=(len(starts) - 1, len(u)))
+        sums = (add @ u).astype(np.float64)
+        np.add.at(sums, cell, sums[n:])
+        return sums[:n]
 
     def weights_of(self, finer: Family, weights: np.ndarray) -> csr_array:
         """(bands c, cells of `finer`): by it the sums of finer cells give those of this family's cells, each row times
         its weight (bands, n), which is one for all rows of a finer cell; `finer` has all rows."""
         from scipy.sparse import csr_array
 
-        first = finer.rows[finer.cell_starts]
         cell_of_row = np.full(weights.shape[1], -1)
         cell_of_row[self.rows] = self.cell_of_row
-        cell, of_cell = cell_of_row[first], weights[:, first] * (cell_of_row[first] >= 0)
+        cell = cell_of_row[finer.first]
+        of_cell = weights[:, finer.first] * (cell >= 0)
         band, column = np.nonzero(of_cell)
         n = len(self.cell_starts)
         at = (band * n + cell[column], column)
-        return csr_array((of_cell[band, column], at), shape=(len(weights) * n, len(first)))
+        return csr_array((of_cell[band, column], at), shape=(len(weights) * n, len(cell)))
 
-    def group_sums(self, cell_sums: np.ndarray) -> np.ndarray:
-        """(g, d): the sum of each group's cells (c, d)."""
-        if len(self.cells_of_group) == len(cell_sums):
-            return cell_sums
-        first = np.cumsum(self.cells_of_group) - self.cells_of_group
-        return _added_up(cell_sums, np.arange(len(cell_sums)), np.ones(len(cell_sums)), first)
+    def row_products(self, u: np.ndarray, of_cell: np.ndarray, which: np.ndarray) -> np.ndarray:
+        """The products of some rows of u (n, d), by their numbers among this family's, with what their cells have
+        (c, d)."""
+        v, result = of_cell.astype(u.dtype), np.empty(len(which))
+        for at in range(0, len(which), CACHED):
+            part = which[at : at + CACHED]
+            result[at : at + CACHED] = np.vecdot(u[self.rows[part]], v[self.cell_of_row[part]])
+        return result
 
 
-def _added_up(x: np.ndarray, rows: np.ndarray, values: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """(len(starts), d): rows of x times their values, added up from each start to the next (reduceat is slower)."""
-    from scipy.sparse import csr_array
-
-    return csr_array((values, rows, np.append(starts, len(rows))), shape=(len(starts), len(x))) @ x
+Families = tuple[tuple[int, Family], ...]
+"""Families, each with the sign that its pairs count with."""
+Weight = Callable[[Family, int], np.ndarray]
+"""Weights in a band."""
 
 
 class Comparison:
@@ -175,28 +219,25 @@ class Comparison:
         self.diagonal = self.grid(np.arange(len(places)), np.arange(len(places)))
         form, document = _key(self.stratum, uses.form), _key(self.stratum, uses.document)
         near, both = _key(form, uses.neighbours), _key(form, uses.document)
-        stratum_, document_, near_ = (Family.of(key, self.place) for key in (self.stratum, document, near))
-        near_both = Family.of(_key(near, uses.document), self.place)
-        form_, both_ = Family.of(form, self.place, least=1), Family.of(both, self.place)
-        self._weighted = [(stratum_, form_)]  # families whose rows are weighed, and whose cells make theirs up
+        self._forms = form_ = Family.of(form, self.place, least=1)
+        self._strata = Family.of(self.stratum, self.place, least=1)
+        document_, near_ = Family.of(document, self.place), Family.of(near, self.place)
+        both_, near_both = Family.of(both, self.place), Family.of(_key(near, uses.document), self.place)
+        self._weighted = [(self._strata, form_)]  # families whose rows are weighed, and whose cells make theirs up
         if 2 * len(document_.cell_starts) < len(document_.rows):
             both_ = Family.of(both, self.place, least=1)
             self._weighted.append((document_, both_))
         else:  # adding up would hardly make fewer
             document_ = Family.of(document, self.place, of_rows=True)
         self._same_form = ((1, form_), (-1, both_), (-1, near_), (1, near_both))
-        self._other_form = ((1, stratum_), (-1, form_), (-1, document_), (1, both_))
-        self._pairs = {family: self._pairs_of_cells(family) for _, family in (*self._same_form, *self._other_form)}
+        self._other_form = ((1, self._strata), (-1, form_), (-1, document_), (1, both_))
+        self._families = dict.fromkeys(family for _, family in (*self._same_form, *self._other_form))
+        self._grid = {f: self.grid(*(f.place[cell] for cell in f.pairs)) for f in self._families}
         self._weigh()
 
     def grid(self, p: np.ndarray, q: np.ndarray) -> np.ndarray:
         """Where the pairs of places p and q of one stratum stand in the grid."""
         return self._row[p] + q - self._first[self.stratum_of_place[p]]
-
-    def _pairs_of_cells(self, family: Family) -> list[tuple[np.ndarray, np.ndarray]]:
-        """By groups with equally many cells: these (groups, cells), and where their pairs stand in the grid."""
-        places = [(i, family.place[i]) for i in family.alike()]
-        return [(i, np.ascontiguousarray(self.grid(at[:, :, None], at[:, None, :]))) for i, at in places]
 
     def _weigh(self) -> None:
         """The weights of uses and pairs, and what they add up to."""
@@ -204,10 +245,21 @@ class Comparison:
         self.of_pair = (uses.mix.by_band(uses.is_used) / n**2)[:, uses.form]  # (bands, n)
         self.of_use = (uses.mix.shares(uses.is_used) / n)[:, uses.form]  # (bands, n)
         self._weights = {family: family.weights_of(finer, self.of_use) for family, finer in self._weighted}
-        self.counts = sums = self._sums(np.ones((len(uses.form), 1)))  # of the uses of each cell
-        pairs = sum(sign * self._by_place(f, sums[f], self.of_pair, of_pair=True) for sign, f in self._same_form)
+        several = {f: (f.has_rows > 1)[f.cell_of_row] for f in self._families}
+        # a row with itself is no pair, and its rounding would outweigh pairs of next to no weight
+        self._same = self._weighted_pairs(
+            self._same_form,
+            lambda f, band: self.of_pair[band, f.first[f.pairs[0]]] * f.is_pair,
+            lambda f, band: self.of_pair[band, f.rows] * several[f],
+        )
+        self._different = self._weighted_pairs(
+            self._other_form, self._weight_of_words, lambda f, band: self.of_use[band, f.rows] ** 2
+        )
+        self.counts = self._sums(np.ones((len(uses.form), 1)))  # of the uses of each cell
+        products = {family: family.products(n) for family, n in self.counts.items()}
+        pairs = self._by_place(products, self._same)
         pairs = np.where(np.abs(pairs) > ROUNDING * np.abs(pairs).max(axis=1, keepdims=True), pairs, 0.0)
-        between = self._between(sums)
+        between = self._by_place(products, self._different)
         at = self._sum_over(self.place, self.of_use, len(self.diagonal))
         self.between_weight = np.where(between > ROUNDING * at[:, self.p] * at[:, self.q], between, 0.0)
         self.pair_weight = self._by_stratum(pairs)
@@ -226,43 +278,36 @@ class Comparison:
         """Values (bands, m) added up by number (m,): (bands, n)."""
         return np.stack([np.bincount(number, each, n) for each in values])
 
-    def _by_place(self, family: Family, sums: np.ndarray, weight: np.ndarray, *, of_pair: bool = False) -> np.ndarray:
-        """(bands, grid): the products of distinct rows of one group, added up by their places, each times the weights
-        (bands, n) of both rows, or with `of_pair` times the first one's. `sums` of cells: (c, d), of rows that weigh
-        alike, or of weighted rows (bands, c, d)."""
-        rows, total = family.rows, np.zeros((len(weight), len(self.p)))
-        of_cell = weight[:, rows[family.cell_starts]] if sums.ndim == 2 else np.ones((len(weight), sums.shape[1]))
-        for i, where in self._pairs[family]:
-            for band, w in enumerate(of_cell):
-                if band == 0 or sums.ndim == 3:
-                    x = sums[i] if sums.ndim == 2 else sums[band][i]
-                    gram = np.vecdot(x, x)[..., None] if i.shape[1] == 1 else np.matmul(x, x.transpose(0, 2, 1))
-                factor = w[i][:, :, None] * (1.0 if of_pair else w[i][:, None, :])
-                total[band] += np.bincount(where.ravel(), np.multiply(gram, factor, order="C").ravel(), len(self.p))
-        own = weight[:, rows] if of_pair else weight[:, rows] ** 2
-        total[:, self.diagonal] -= self._sum_over(self.place[rows], own, len(self.diagonal))
-        return total
-
     def _sums(self, u: np.ndarray) -> dict[Family, np.ndarray]:
         """The sums of the cells of each family: of forms (c, d), of whatever else stands at places weighted by band
         (bands, c, d)."""
-        families = {family for _, family in (*self._same_form, *self._other_form)} - self._weights.keys()
-        sums = {family: family.cell_sums(u) for family in families}
+        sums = {family: family.cell_sums(u) for family in self._families if family not in self._weights}
         for family, finer in self._weighted:
             sums[family] = (self._weights[family] @ sums[finer]).reshape(len(self.of_use), -1, u.shape[1])
         return sums
 
-    def _between(self, sums: dict[Family, np.ndarray]) -> np.ndarray:
-        nothing = np.zeros((len(self.of_use), len(self.p)))
-        return sum((sign * self._by_place(f, sums[f], self.of_use) for sign, f in self._other_form), nothing)
+    def _weight_of_words(self, family: Family, band: int) -> np.ndarray:
+        """(pairs,): the weights of both cells' uses, but where they are in the sums."""
+        (a, b), w = family.pairs, self.of_use[band, family.first]
+        return np.ones(len(a)) if family in self._weights else w[a] * w[b]
 
-    def _within(self, sums: dict[Family, np.ndarray]) -> np.ndarray:
-        """(bands, strata): the products of the pairs of uses of a form, times their weights, added up."""
-        total = np.zeros(self.pair_weight.shape)
-        for sign, family in self._same_form:
-            of_group, first = family.group_sums(sums[family]), family.rows[family.group_starts]
-            products = np.vecdot(of_group, of_group) - np.diff(family.group_starts, append=len(family.rows))
-            total += sign * self._sum_over(self.stratum[first], self.of_pair[:, first] * products, len(self._first))
+    def _weighted_pairs(self, families: Families, of_pair: Weight, of_row: Weight) -> list[WeightedPairs]:
+        """By family and band, the pairs of cells that have a weight, and what rows themselves add to their sum."""
+        result = []
+        for (sign, f), band in product(families, range(len(self.of_use))):
+            weight = of_pair(f, band)
+            kept = np.flatnonzero(weight)
+            own = np.bincount(self.place[f.rows], of_row(f, band), len(self.diagonal))
+            result.append(WeightedPairs(f, band, kept, self._grid[f][kept], sign * weight[kept], sign * own))
+        return result
+
+    def _by_place(self, products: dict[Family, np.ndarray], pairs: list[WeightedPairs]) -> np.ndarray:
+        """(bands, grid): the products of pairs of uses, times their weights, added up by their places."""
+        total = np.zeros((len(self.of_use), len(self.p)))
+        for f, band, kept, where, weight, own in pairs:
+            each = products[f] if products[f].ndim == 1 else products[f][band]
+            total[band] += np.bincount(where, each[kept] * weight, len(self.p))
+            total[band, self.diagonal] -= own
         return total
 
     def measure(self, u: np.ndarray, *, influence: bool = False) -> LayerContextuality:
@@ -270,14 +315,15 @@ class Comparison:
         uses that count."""
         has, weight = self.strata_weight > 0, self.strata_weight
         ok, sums = self.between_weight > 0, self._sums(u)
-        between = self._between(sums)
+        products = {family: family.products(of_cell) for family, of_cell in sums.items()}
+        between = self._by_place(products, self._different)
         with np.errstate(invalid="ignore", divide="ignore"):
-            within = self._within(sums) / self.pair_weight
-            product = between / self.between_weight
+            within = self._by_stratum(self._by_place(products, self._same)) / self.pair_weight
+            cosine = between / self.between_weight
             at_one = (between * ok)[:, self.diagonal].sum(1) / self.between_weight[:, self.diagonal].sum(1)
-            own = np.where(ok[:, self.diagonal], product[:, self.diagonal], at_one[:, None])  # no two words: the mean
+            own = np.where(ok[:, self.diagonal], cosine[:, self.diagonal], at_one[:, None])  # no two words: the mean
             own_of_both = (own[:, self.p] + own[:, self.q]) / 2
-            by_place = self._by_place_or_mean(own_of_both - product, ok)
+            by_place = self._by_place_or_mean(own_of_both - cosine, ok)
             numerator = np.where(has, 1 - within - self._by_stratum(self.share * by_place), 0.0)
             denominator = np.where(has, 1 - self._by_stratum(self.share * own_of_both), 0.0)
             of_band = (weight * numerator).sum(1) / (weight * denominator).sum(1)
@@ -286,11 +332,13 @@ class Comparison:
             return LayerContextuality(value)
         rest = numerator - of_band[:, None] * denominator
         kernel = 1 - by_place - of_band[:, None] * (1 - own_of_both) - rest[:, self.grid_stratum]
-        products = np.zeros(len(u))
-        for sign, family in self._same_form:
-            products += sign * self._products(family, u, family.group_sums(sums[family]))
+        layer = _Layer(u, sums, products)
+        every, one = np.ones(len(u)), np.ones(len(self.p))
+        with_form = np.zeros(len(u))
+        for sign, f in self._same_form:
+            with_form += sign * self._partners(f, layer, one, every)
         parts = [
-            self._influence(u, sums, products, band, float(of_band[band]), kernel[band], product[band], rest[band])
+            self._influence(layer, with_form, band, float(of_band[band]), kernel[band], cosine[band], rest[band])
             for band in range(len(of_band))
         ]
         scale = (weight * denominator).sum(1, keepdims=True)
@@ -300,7 +348,7 @@ class Comparison:
         noise = self._pair_noise(u, kernel, weight / scale / len(scale))
         kernels = 1 - by_place.mean(axis=0), 1 - own_of_both.mean(axis=0), np.full(len(self.p), 0.5)
         by_form = [np.bincount(self.uses.form, self._over_pairs(each), len(self.uses.counts)) for each in kernels]
-        by_form[0] -= np.bincount(self.uses.form, products, len(self.uses.counts))
+        by_form[0] -= np.bincount(self.uses.form, with_form, len(self.uses.counts))
         return LayerContextuality(value, of_use, float(by_count.of_total.mean()), np.stack(by_form), noise)
 
     def _by_place_or_mean(self, difference: np.ndarray, ok: np.ndarray) -> np.ndarray:
@@ -317,92 +365,140 @@ class Comparison:
     def _over_pairs(self, kernel: np.ndarray) -> np.ndarray:
         """(n,): the kernel (grid,) at the places of each use and those of its form that it is compared with, added
         up."""
-        every = np.ones(len(self.uses.form))
-        return sum(
-            (sign * self._partners(f, every[:, None], self.counts[f], kernel, every) for sign, f in self._same_form),
-            np.zeros(len(every)),
-        )
+        every = np.ones(len(self.place))
+        return sum((sign * self._partner_counts(f, kernel, every) for sign, f in self._same_form), np.zeros(len(every)))
 
     def _influence(
         self,
-        u: np.ndarray,
-        sums: dict[Family, np.ndarray],
-        products: np.ndarray,
+        layer: _Layer,
+        with_form: np.ndarray,
         band: int,
         value: float,
         kernel: np.ndarray,
-        product: np.ndarray,
+        cosine: np.ndarray,
         rest: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The derivatives of the sum over strata of weight times `rest` (what the numerator has beyond the value times
-        the denominator, 0 in all): (n,) by each use, (forms,) by each form's weight in the band, and by its share."""
+        the denominator, 0 in all): (n,) by each use, (forms,) by each form's weight in the band, and by its share.
+        `with_form` (n,) are the products of each use with those of its form that it is compared with, added up."""
         form, counts = self.uses.form, np.maximum(self.uses.counts, 1)
         of_stratum = self.strata_weight[band] / np.where(self.pair_weight[band] > 0, self.pair_weight[band], 1.0)
-        ones = np.ones((len(form), 1))
-        pairs = self._over_pairs(kernel) - products
+        pairs = self._over_pairs(kernel) - with_form
         pairs *= of_stratum[self.stratum] / counts[form] ** 2  # by the form's weight
         share = self.share[band] * self.strata_weight[band][self.grid_stratum]
         of_product = share.copy()
         of_product[self.diagonal] -= (1 - value) * np.bincount(self.p, share, len(self.diagonal))
         of_product *= np.where(self.between_weight[band] > 0, 1.0, 0.0) / np.maximum(self.between_weight[band], 1e-300)
-        w, level = self.of_use[band], of_product * np.nan_to_num(product)
-        words = np.zeros(len(form))
+        w, level = self.of_use[band], of_product * np.nan_to_num(cosine)
+        words = self._others(layer, of_product, w, band)
         for sign, f in self._other_form:
-            of_cell = w[f.rows[f.cell_starts], None]
-            x, n = (each[f][band] if each[f].ndim == 3 else each[f] * of_cell for each in (sums, self.counts))
-            words += 2 * sign * (self._partners(f, u, x, of_product, w) - self._partners(f, ones, n, level, w))
-        words = (words + rest[self.stratum]) / counts[form]  # by the form's share
+            words -= sign * self._partner_counts(f, level, w, band)
+        words = (2 * words + rest[self.stratum]) / counts[form]  # by the form's share
         n = len(counts)
         of_weight, of_share = np.bincount(form, pairs, n), np.bincount(form, words, n)
         # a form's pairs count by the square of its uses, its uses by their number
         of_row = 2 * self.of_pair[band] * counts[form] ** 2 * (pairs - (of_weight / counts)[form])
         return of_row + w * counts[form] * (words - (of_share / counts)[form]), of_weight, of_share
 
+    def _others(self, layer: _Layer, kernel: np.ndarray, weight: np.ndarray, band: int) -> np.ndarray:
+        """(n,): the products of each row that has a weight (n,) with those of other forms, times the kernel (grid,) at
+        their places and the other's weight, added up."""
+        (_, strata), (_, form), *further = self._other_form
+        at_place = self._mixed(strata, layer, kernel, weight, band)
+        of_cell = at_place[self.place[form.first]] - self._mixed(form, layer, kernel, weight, band)
+        total, which = np.zeros(len(weight)), np.flatnonzero(weight[form.rows])
+        total[form.rows[which]] = form.row_products(layer.u, of_cell, which)
+        for sign, family in further:
+            total += sign * self._partners(family, layer, kernel, weight, band)
+        return total
+
+    def _partners(
+        self, family: Family, layer: _Layer, kernel: np.ndarray, weight: np.ndarray, band: int = 0
+    ) -> np.ndarray:
+        """(n,): the products of each row that has a weight (n,) with the others of its group, times the kernel (grid,)
+        at their places and the other's weight, added up."""
+        total, which = np.zeros(len(weight)), np.flatnonzero(weight[family.rows])
+        rows = family.rows[which]
+        if family.of_rows:
+            a, b = family.pairs
+            each = kernel[self._grid[family]] * weight[family.first[b]] * layer.products[family]
+            total[rows] = np.bincount(a, each, len(family.rows))[which]
+        else:
+            of_cell = self._mixed(family, layer, kernel, weight, band)
+            total[rows] = family.row_products(layer.u, of_cell, which)
+        total[rows] -= kernel[self.diagonal[self.place[rows]]] * weight[rows]
+        return total
+
+    def _partner_counts(self, family: Family, kernel: np.ndarray, weight: np.ndarray, band: int = 0) -> np.ndarray:
+        """(n,): the same of the kernel without the products."""
+        (a, b), counts, total = family.pairs, self.counts[family][..., 0], np.zeros(len(weight))
+        n = counts[band] if counts.ndim > 1 else counts * weight[family.first]
+        of_cell = np.bincount(a, kernel[self._grid[family]] * n[b], len(n))
+        own = kernel[self.diagonal[self.place[family.rows]]] * weight[family.rows]
+        total[family.rows] = of_cell[family.cell_of_row] - own
+        return total
+
+    def _mixed(self, family: Family, layer: _Layer, kernel: np.ndarray, weight: np.ndarray, band: int) -> np.ndarray:
+        """(c, d): the sums of the cells of each cell's group, times the kernel (grid,) at both places and the weight
+        (n,) of a use there."""
+        from scipy.sparse import csr_array
+
+        (a, b), sums, values = family.pairs, layer.sums[family], kernel[self._grid[family]]
+        n = len(family.first)
+        if sums.ndim == 3:
+            return csr_array((values, (a, b)), shape=(n, n)) @ sums[band]
+        of_cell = weight[family.first]
+        kept = np.flatnonzero(of_cell[a])
+        return csr_array(((values * of_cell[b])[kept], (a[kept], b[kept])), shape=(n, n)) @ sums
+
     def _pair_noise(self, u: np.ndarray, kernel: np.ndarray, weight: np.ndarray) -> float:
         """Half the sum over pairs of a form's uses of their squared effects on the value (the squares hold what is no
         noise too); `weight` (bands, strata). Of more than `MOST` uses in a stratum so many stand for all."""
-        family = self._same_form[0][1]
+        family = self._forms
         of_stratum = weight / np.where(self.pair_weight > 0, self.pair_weight, 1.0)
-        sizes = np.diff(family.group_starts, append=len(family.rows))
+        begins = family.cell_starts[np.cumsum(family.cells_of_group) - family.cells_of_group]
+        sizes = np.diff(begins, append=len(family.rows))
         total, budget, kernel = 0.0, max(1, PAIRS // u.shape[1]), kernel.astype(u.dtype)
         for size in np.unique(sizes[sizes > 1]).tolist():
             groups, n = np.flatnonzero(sizes == size), min(size, MOST)
             picks = np.linspace(0, size - 1, n).round().astype(np.int64)
             for some in np.array_split(groups, -(-len(groups) * n // budget)):
-                rows = family.rows[family.group_starts[some, None] + picks]  # (groups, n)
+                rows = family.rows[begins[some, None] + picks]  # (groups, n)
                 effect = self.of_pair[:, rows[:, 0]] * of_stratum[:, self.stratum[rows[:, 0]]]
                 effect = effect.astype(u.dtype)  # (bands, groups)
                 where = self.grid(self.place[rows][:, :, None], self.place[rows][:, None, :])
-                x = u[rows]
-                each = np.matmul(x, x.transpose(0, 2, 1)) * -effect.sum(axis=0)[:, None, None]
-                for of_group, of_place in zip(effect, kernel, strict=True):
-                    each += of_group[:, None, None] * of_place[where]
+                each = np.take_along_axis(effect.T @ kernel, where.reshape(len(some), -1), 1).reshape(where.shape)
+                each -= effect.sum(axis=0)[:, None, None] * _gram(u[rows])
                 document, near = self.uses.document[rows], self.uses.neighbours[rows]
-                counts = (document[:, :, None] != document[:, None]) & (near[:, :, None] != near[:, None])
-                squares = np.square(each * counts).sum(dtype=np.float64)
-                total += squares * (size * (size - 1)) / (n * (n - 1))
-        return float(total)
-
-    def _products(self, family: Family, u: np.ndarray, sums: np.ndarray) -> np.ndarray:
-        """(n,): the products of each row with the others of its group, whose sum is given (g, d), added up."""
-        total = np.zeros(len(u))
-        group = np.repeat(np.arange(len(sums)), np.diff(family.group_starts, append=len(family.rows)))
-        total[family.rows] = np.vecdot(u[family.rows], sums.astype(u.dtype)[group]) - 1
+                each *= (document[:, :, None] != document[:, None]) & (near[:, :, None] != near[:, None])
+                squares = np.square(each).sum(dtype=np.float64)
+                total += float(squares) * (size * (size - 1)) / (n * (n - 1))
         return total
 
-    def _partners(
-        self, family: Family, u: np.ndarray, sums: np.ndarray, kernel: np.ndarray, weight: np.ndarray
-    ) -> np.ndarray:
-        """(n,): the products of each row that has a weight (n,) with the others of its group, times the kernel (grid,)
-        at their places and the other's weight, added up; `sums` (c, d) are those of weighted rows."""
-        total, mixed = np.zeros(len(weight)), np.empty_like(sums)
-        for i, where in self._pairs[family]:
-            mixed[i] = kernel[where] * sums[i] if i.shape[1] == 1 else np.matmul(kernel[where], sums[i])
-        counts = np.flatnonzero(weight[family.rows])
-        rows = family.rows[counts]
-        products = np.vecdot(u[rows], mixed.astype(u.dtype)[family.cell_of_row[counts]])
-        total[rows] = products - kernel[self.diagonal[self.place[rows]]] * weight[rows]
-        return total
+
+class WeightedPairs(NamedTuple):
+    """Pairs of cells of a family that have a weight in a band."""
+
+    family: Family
+    band: int
+    kept: np.ndarray  # (k,) their numbers among the family's
+    where: np.ndarray  # (k,) where their places stand in the grid
+    weight: np.ndarray  # (k,) with the family's sign
+    own: np.ndarray  # (places,) what rows themselves, which are no pairs, add to products times weights
+
+
+class _Layer(NamedTuple):
+    """A layer's rows, the sums of the cells of each family, and the products of its pairs of cells."""
+
+    u: np.ndarray
+    sums: dict[Family, np.ndarray]
+    products: dict[Family, np.ndarray]
+
+
+def _gram(x: np.ndarray) -> np.ndarray:
+    """(..., n, n): the products of the rows of x (..., n, d) with one another; by a copy, since BLAS's way for one
+    array is slower where matrices are small."""
+    return np.matmul(x, (x if x.shape[-2] > MOST // 2 else x.copy()).swapaxes(-1, -2))
 
 
 def _key(a: np.ndarray, b: np.ndarray) -> np.ndarray:

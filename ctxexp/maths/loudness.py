@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ctxexp.maths.spectra import CHUNK, directions_of, mean, rounding_variance
+from ctxexp.maths.spectra import directions_of, rounding_variance
 
 CUT = 0.05  # of the variance that a direction may hold
 CACHED = 512  # rows at a time, which a processor's cache holds
@@ -24,16 +24,16 @@ class LayerScale:
     @classmethod
     def of(cls, x: np.ndarray) -> LayerScale:
         """That of the rows of x (n, d)."""
-        centre = mean(x)
+        centre = _any_centre(x)
         return cls._of(centre, *_moments(x, centre))
 
     @classmethod
     def of_some(cls, x: np.ndarray, which: np.ndarray) -> tuple[LayerScale, LayerScale]:
         """That of the rows of x (n, d), and that of those which `which` (n,) bool names, in one pass."""
-        centre = mean(x)
-        n, total, squares = _moments(x[which], centre)
+        centre = _any_centre(x)
+        n, total, squares = _moments(x, centre)
         m, rest, others = _moments(x[~which], centre)
-        return cls._of(centre, n + m, total + rest, squares + others), cls._of(centre, n, total, squares)
+        return cls._of(centre, n, total, squares), cls._of(centre, n - m, total - rest, squares - others)
 
     @classmethod
     def _of(cls, centre: np.ndarray, n: float, total: np.ndarray, squares: np.ndarray) -> LayerScale:
@@ -52,23 +52,30 @@ class LayerScale:
         are scaled down until each holds that share of what is left; at 0 those that hold more than `CUT` are left out.
         NaN for a row without a direction."""
         factors = cut_factors(self.variances, cut or CUT) * (cut > 0)
-        v, mean = self.directions[:, : len(factors)].astype(np.float32), self.mean.astype(np.float32)
-        removed = (v * (1 - factors).astype(np.float32)).T
+        if len(factors) == 1 < len(self.variances):
+            factors = np.append(factors, 1.0)  # a product with two columns is quicker than with one
+        v = np.ascontiguousarray(self.directions[:, : len(factors)], np.float32)
+        removed, mean = (v * (1 - factors).astype(np.float32)).T, self.mean.astype(np.float32)
         result = np.empty(x.shape, np.float32)
         for at in range(0, len(x), CACHED):
             y = x[at : at + CACHED] - mean
             if len(factors):
                 y -= (y @ v) @ removed
-            result[at : at + CACHED] = unit_rows(y)
+            unit_rows(y, out=result[at : at + CACHED])
         return result
+
+
+def _any_centre(x: np.ndarray) -> np.ndarray:
+    """(d,) about where the rows lie: sums of differences to it are exact enough."""
+    return x[:CACHED].mean(axis=0, dtype=np.float64)
 
 
 def _moments(x: np.ndarray, centre: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     """How many rows there are, the sum of their differences to the centre (d,), that of their products (d, d)."""
     c = centre.astype(x.dtype)
     total, squares = np.zeros(len(c)), np.zeros((len(c), len(c)))
-    for at in range(0, len(x), CHUNK):
-        y = x[at : at + CHUNK] - c
+    for at in range(0, len(x), CACHED):
+        y = x[at : at + CACHED] - c
         total += y.sum(axis=0, dtype=np.float64)
         squares += y.T @ y
     return float(len(x)), total, squares
@@ -95,20 +102,26 @@ def scaled_by_dimension(x: np.ndarray, place: np.ndarray) -> np.ndarray:
     dimensions that hardly vary are 0."""
     from scipy.sparse import csr_array
 
-    y = x - mean(x).astype(np.float32)
+    y = x - _any_centre(x).astype(np.float32)
     _, of_row, counts = np.unique(place, return_inverse=True, return_counts=True)
     means = csr_array((1 / counts[of_row], (of_row, np.arange(len(y))))) @ y  # (places, d)
+    shift = counts @ means / len(y)
+    means -= shift
     parts = [y[at : at + CACHED] for at in range(0, len(y), CACHED)]
-    squares = sum((np.einsum("ij,ij->j", part, part) for part in parts), np.zeros(y.shape[1]))
+    squares = np.zeros(y.shape[1])
+    for part in parts:
+        part -= shift.astype(np.float32)
+        squares += np.einsum("ij,ij->j", part, part)
     deviation = np.sqrt(np.maximum((squares - counts @ np.square(means)) / len(y), 0))
     varies = deviation > DEAD * np.median(deviation)
     factors = np.where(varies, 1 / np.where(varies, deviation, 1), 0).astype(np.float32)
     for part in parts:
-        part[:] = unit_rows(part * factors)
+        part *= factors
+        unit_rows(part, out=part)
     return y
 
 
-def unit_rows(y: np.ndarray) -> np.ndarray:
+def unit_rows(y: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """The rows of y at norm 1; NaN for one of zeros."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        return y / np.sqrt(np.vecdot(y, y))[:, None]
+        return np.divide(y, np.sqrt(np.vecdot(y, y))[:, None], out=out)

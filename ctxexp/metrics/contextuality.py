@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from itertools import chain, pairwise
 
 import numpy as np
@@ -152,9 +153,21 @@ class Design:
         self.later = np.flatnonzero(occurrences.places[self.rows] > 0)
         self.is_later = occurrences.places[occurrences.rows] > 0
         self.distinct = np.flatnonzero(~_is_near_duplicate(text)[text.sentence_of_row[self.rows]])
-        self.without_first, self.without_repeats = (
-            Comparison(some, strata(some.place)) for some in (uses.subset(self.later), uses.subset(self.distinct))
-        )
+        self._uses = uses
+
+    @cached_property
+    def without_first(self) -> Comparison:
+        """That of uses at like places, but those that are first in their sentence."""
+        return self._of_some(self.later)
+
+    @cached_property
+    def without_repeats(self) -> Comparison:
+        """The same but those in near-duplicates."""
+        return self._of_some(self.distinct)
+
+    def _of_some(self, which: np.ndarray) -> Comparison:
+        some = self._uses.subset(which)
+        return Comparison(some, strata(some.place))
 
     def word_rows(self, by_form: np.ndarray) -> list[dict[str, object]]:
         """The contextuality of each word with pairs enough, from the sums of its forms (3, forms), and its pairs."""
@@ -174,8 +187,8 @@ def _forms(text: Text) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     numbers: dict[object, int] = {}
     keys = zip(np.asarray(text.store.unit_codes)[rows].tolist(), text.tokens[rows, 2].tolist(), strict=True)
     form = np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
-    sentences = np.unique(np.stack([form, text.sentence_of_row[rows]]), axis=1)[0]
-    is_frequent = np.bincount(sentences, minlength=len(numbers)) >= occurrences.min_contexts
+    stand = np.unique(form * len(text.corpus.sentences) + text.sentence_of_row[rows]) // len(text.corpus.sentences)
+    is_frequent = np.bincount(stand, minlength=len(numbers)) >= occurrences.min_contexts
     rows, form = rows[is_frequent[form]], np.unique(form[is_frequent[form]], return_inverse=True)[1]
     # a bounded text has rows of some of a word's occurrences
     words = dict(
