@@ -201,9 +201,10 @@ def _all_replicates(a: Results, b: Results, keys: Sequence[Key]) -> dict[Key, np
     """Those of every curve. Raises DataError without enough of any."""
     by_key = {key: replicates for key in keys if (replicates := _replicates(a, b, key)) is not None}
     if bare := [str(key) for key in keys if key not in by_key]:
-        if len(bare) == len(keys):
-            raise DataError("no curve of these runs has bootstrap replicates: run them with bootstrap=1000")
-        raise DataError(f"{', '.join(bare)}: no bootstrap replicates, so nothing to judge by: leave out by measures=")
+        raise DataError(
+            f"{', '.join(bare)}: no bootstrap replicates, so nothing to judge by: run with bootstrap=1000, or leave "
+            "out by measures="
+        )
     if (fewest := min(x.shape[1] for x in by_key.values())) < FEWEST:
         raise DataError(
             f"bootstrap={fewest}: expected {FEWEST} replicates or more, which tell where a 95% interval ends; run "
@@ -220,20 +221,19 @@ def _keys(a: Results, b: Results, measures: Sequence[str]) -> list[Key]:
     if not measures:
         if not common:
             raise DataError("these runs have no measure in common")
-        heads = [k for k in ours if k.measure in PAPER_MEASURES and a.info.definition_name(k.measure) == k.measure]
-        heads += [
-            k
-            for k in theirs
-            if k not in heads and k.measure in PAPER_MEASURES and b.info.definition_name(k.measure) == k.measure
-        ]
+        heads = [key for run, keys in ((a, ours), (b, theirs)) for key in keys if _is_headline(run, key.measure)]
         if alone := [str(key) for key in heads if key not in common]:
             both = ",".join(dict.fromkeys(key.measure for key in common))
             raise MetricError(f"only one of the runs has {', '.join(alone)}: measure both, or say measures={both}")
-        return heads or common
+        return list(dict.fromkeys(heads)) or common
     for name in measures:
         if name not in (key.measure for key in common):
             raise UnknownName("measure of both runs", name, {key.measure for key in common})
     return [key for key in common if key.measure in measures]
+
+
+def _is_headline(run: Results, measure: str) -> bool:
+    return measure in PAPER_MEASURES and run.info.definition_name(measure) == measure
 
 
 def _replicates(a: Results, b: Results, key: Key) -> np.ndarray | None:

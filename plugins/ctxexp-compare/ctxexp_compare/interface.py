@@ -58,8 +58,6 @@ def compare(
     metrics = parse_measures(measures)
     ComparisonOptions(**choices)  # before any model encodes
     factories = [factory for one in spaces for factory in _space_factories(one, text, options)]
-    if not factories:
-        raise ConfigError("compare: expected at least one run or model, got none")
     return similarities([factory() for factory in factories], metrics, progress=display, **choices)
 
 
@@ -111,8 +109,6 @@ def parse_measures(measures: str | Iterable[str | TwoSpaces]) -> list[TwoSpaces]
         if name not in names:
             raise UnknownName("measure of two spaces", name, [*names, "all"])
         parsed.append(_build(name, arguments))
-    if not parsed:
-        raise ConfigError(f"measures: expected at least one of {', '.join(names)}")
     return parsed
 
 

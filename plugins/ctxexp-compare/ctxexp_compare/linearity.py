@@ -10,10 +10,10 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ctxexp.errors import MetricError
 from ctxexp_compare.contract import ComparisonScore, ComparisonStream, NullDistribution, Sample, TwoSpaces
 
 # Of ridge regression, in the space's mean squared singular value; the largest first, which equal errors choose.
+FOLDS = 4  # one to hold out, and the others to choose the penalty by
 PENALTIES = np.append(np.inf, np.logspace(4, -6, 21))
 
 
@@ -73,13 +73,13 @@ class Linearity(TwoSpaces):
     """Share of B's variance that a linear map of A foretells, held out: at most 1; 0 is no better than B's mean.
 
     Ridge regression; whole resampling units (sentences, documents) are held out together, and whole words where chance
-    keeps words: no word and no sentence of a held-out row was trained on (`folds` by `folds` parts, each row held out
-    once). Otherwise a map learns words by heart: two unrelated tables of 100 words foretell each other entirely. The
-    penalty of each held-out part is chosen among the rows that it is trained on, by the error of folds that hold out
-    words and sentences too: where words repeat, a penalty chosen by rows left out alone is far too small. In-sample
-    least squares, as published (Razzhigaev et al. 2024), gives independent noise of 192 dimensions 1.00 at n = 100 and
-    .19 at 1,000: about d / n. Freely permuted rows give about 0 (a little less: the penalty is estimated), which is
-    taken as that chance level; within words it is drawn. A to B and B to A differ.
+    keeps words: no word and no sentence of a held-out row was trained on (four by four parts, each row held out once).
+    Otherwise a map learns words by heart: two unrelated tables of 100 words foretell each other entirely. The penalty
+    of each held-out part is chosen among the rows that it is trained on, by the error of folds that hold out words and
+    sentences too: where words repeat, a penalty chosen by rows left out alone is far too small. In-sample least
+    squares, as published (Razzhigaev et al. 2024), gives independent noise of 192 dimensions 1.00 at n = 100 and .19 at
+    1,000: about d / n. Freely permuted rows give about 0 (a little less: the penalty is estimated), which is taken as
+    that chance level; within words it is drawn. A to B and B to A differ.
     """
 
     name: ClassVar[str] = "linearity"
@@ -87,16 +87,12 @@ class Linearity(TwoSpaces):
     unit = "share of variance"
     symmetric: ClassVar[bool] = False
 
-    def __init__(self, *, folds: int = 4) -> None:
-        if folds < 3:
-            raise MetricError(f"linearity folds={folds}: expected at least 3, one to hold out and two to choose by")
-        self.folds = folds
-        self.min_rows = 2 * folds
-        self.definition = f"share of B's variance that ridge regression on A foretells, {folds} folds held out"
+    min_rows = 2 * FOLDS
+    definition = f"share of B's variance that ridge regression on A foretells, {FOLDS} folds held out"
 
     def prepare_side(self, x: np.ndarray, sample: Sample) -> LinearSide:
         parts = self._parts(sample)
-        return LinearSide(x.astype(np.float64), *_splits(parts, self.folds))
+        return LinearSide(x.astype(np.float64), *_splits(parts))
 
     def _parts(self, sample: Sample) -> np.ndarray:
         """(axes, n) the fold of each row's resampling unit, and that of its word where there are strata."""
@@ -105,7 +101,7 @@ class Linearity(TwoSpaces):
         parts = []
         for names in axes:
             distinct, number = np.unique(names, return_inverse=True)
-            parts.append((rng.permutation(len(distinct)) % self.folds)[number])
+            parts.append((rng.permutation(len(distinct)) % FOLDS)[number])
         return np.array(parts)
 
     def score(self, a: LinearSide, b: LinearSide) -> ComparisonScore:
@@ -135,21 +131,21 @@ class Linearity(TwoSpaces):
         return permutations_drawn if sample.strata is not None else NullDistribution(0.0, permutations_drawn.sd)
 
 
-def _splits(parts: np.ndarray, folds: int) -> tuple[tuple[FoldSplit, ...], tuple[FoldSplit, ...]]:
+def _splits(parts: np.ndarray) -> tuple[tuple[FoldSplit, ...], tuple[FoldSplit, ...]]:
     """Outer splits, one for each combination of folds (axes, n), and inner ones, which leave two folds of each axis out
     of the training rows: each combination of these is predicted for the outer split of the opposite combination."""
     number: dict[tuple[int, ...], int] = {}
     outer: list[FoldSplit] = []
-    for cell in product(range(folds), repeat=len(parts)):
+    for cell in product(range(FOLDS), repeat=len(parts)):
         train, test = _rows_outside(parts, [(part,) for part in cell]), _rows_inside(parts, cell)
         if len(train) and len(test):
             number[cell] = len(outer)
             outer.append(FoldSplit(train, (test,)))
-    return tuple(outer), tuple(_inner(parts, folds, number))
+    return tuple(outer), tuple(_inner(parts, number))
 
 
-def _inner(parts: np.ndarray, folds: int, number: dict[tuple[int, ...], int]) -> Iterator[FoldSplit]:
-    two = [(i, j) for i in range(folds) for j in range(i)]
+def _inner(parts: np.ndarray, number: dict[tuple[int, ...], int]) -> Iterator[FoldSplit]:
+    two = [(i, j) for i in range(FOLDS) for j in range(i)]
     for left_out in product(two, repeat=len(parts)):
         train = _rows_outside(parts, left_out)
         tests, chooses = [], []

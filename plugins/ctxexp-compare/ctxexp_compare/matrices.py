@@ -139,10 +139,6 @@ class ComparisonOptions:
     rows: RowNorm = "unit_norm"
 
     def __post_init__(self) -> None:
-        numbers = (("sample", self.sample, 5), ("layers", self.layers or 2, 2), ("bootstrap", self.bootstrap, 0))
-        for key, number, least in numbers:
-            if number < least:
-                raise ConfigError(f"{key}={number}: expected at least {least}")
         for key, choice, choices in (("null", self.null, get_args(Null)), ("rows", self.rows, get_args(RowNorm))):
             if choice not in choices:
                 raise ConfigError(f"{key}={choice}: expected {' or '.join(choices)}")

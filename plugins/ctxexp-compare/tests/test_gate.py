@@ -15,7 +15,7 @@ from ctxexp_compare.gate import diff as compared
 
 import ctxexp
 from ctxexp import CtxexpError, Results
-from ctxexp.errors import ConfigError, DataError, MetricError, UnknownName
+from ctxexp.errors import ConfigError, DataError, MetricError
 from ctxexp.maths import Curve, Resamples
 from ctxexp.results import Key
 from tests.composed import run_command_line
@@ -142,17 +142,6 @@ def test_what_is_defined_in_one_run_alone_has_moved() -> None:
     assert one.layer == 2
 
 
-def bare(*curves: str) -> Results:
-    said = run_info(n_layers=2, measures=MEASURES, fingerprint="f", resampled="document", n_resampled=200)
-    return results_with({name: np.zeros(2) for name in curves or CURVES[:1]}, info=said)
-
-
-def part(keep: int) -> Results:
-    """A run with so many replicates of each curve."""
-    made = run(0, bootstrap=keep)
-    return replace(made, replicates={key: drawn[:, :keep] for key, drawn in made.replicates.items()})
-
-
 def without(kind: str) -> Results:
     """A run without the second curve (`value`), or without its replicates."""
     made = run(0)
@@ -163,18 +152,12 @@ def without(kind: str) -> Results:
 
 
 REFUSED: list[tuple[Callable[[], object], type[CtxexpError], str]] = [
-    (lambda: diff(run(0), run(0), margin=-1), ConfigError, "margin=-1: expected 0 or more"),
     (lambda: diff(run(0), run(1, fingerprint="g")), ConfigError, "the texts differ"),
-    (lambda: diff(run(0), bare()), ConfigError, "7 layers against 2: curves of equally deep models are compared"),
-    (lambda: diff(bare(), bare()), DataError, "no curve of these runs has bootstrap replicates"),
-    (lambda: diff(part(99), part(99)), DataError, "bootstrap=99: expected 100 replicates or more"),
     (lambda: diff(run(0), run(0, layers=(2, 3))), ConfigError, "layers differ (model.layers: all and [2, 3])"),
     (lambda: diff(*[run(0, resampled="sentence")] * 2), ConfigError, "say independent_sentences=true if no two"),
     (lambda: diff(*[run(0, n_resampled=19)] * 2), DataError, "text has 19 documents: expected 20 or more"),
     (lambda: diff(run(0), without("value")), MetricError, "only one of the runs has self_similarity/adjusted: measure"),
     (lambda: diff(run(0), without("replicates")), DataError, "self_similarity/adjusted: no bootstrap replicates"),
-    (lambda: diff(run(0), run(0), measures=["sts"]), UnknownName, "no measure of both runs 'sts'"),
-    (lambda: diff(results_with({}), results_with({})), DataError, "these runs have no measure in common"),
 ]
 
 

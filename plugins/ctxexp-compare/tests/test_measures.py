@@ -144,7 +144,7 @@ def test_linearity_is_ridge_regressions_error_on_held_out_rows() -> None:
 
     x, y = alike(60)
     given = Sample(np.repeat(np.arange(20), 3))
-    measure = Linearity(folds=4)
+    measure = Linearity()
     side = measure.prepare_side(x, given)
     fold = np.zeros(60, int)
     for i, cell in enumerate(side.outer):

@@ -12,7 +12,7 @@ import pandas as pd
 from scipy.special import gammaln
 
 from ctxexp import Corpus, Estimate, Group, Metric, Reading, Text
-from ctxexp.errors import DataError, MetricError
+from ctxexp.errors import DataError
 from ctxexp.maths import mean_cosine
 from ctxexp_papers.claims.statistics import Interval, matched_difference, mean_of, partial_ranks, within_strata
 
@@ -57,11 +57,6 @@ class SelfSimilarityBySenses(Metric):
     invariances = frozenset({"rotation", "scale", "row_scale"})
 
     def __init__(self, *, least: int = 10, permutations: int = 200, seed: int = 0) -> None:
-        if least < 2 or permutations < 0 or seed < 0:
-            raise MetricError(
-                f"self_similarity_by_senses: least={least}, permutations={permutations}, seed={seed}: expected 2 "
-                "occurrences or more, and 0 or more of the others"
-            )
         self.least, self.permutations, self.seed = least, permutations, seed
         self._words: pd.DataFrame | None = None
         self._rows: list[dict[str, object]] = []

@@ -197,11 +197,6 @@ def test_a_drawn_instance_is_as_its_statement_says(name: str) -> None:
     assert all(draw(np.random.default_rng(3)).values())
 
 
-def test_standardising_reveals_similarity_of_all_dimensions_not_of_the_wide_ones() -> None:
-    draw, _ = INSTANCES["timkey_2021/standardising-reveals"]
-    assert draw(np.random.default_rng(3)) == {"similarity in all dimensions": True, "in the wide ones": False}
-
-
 def test_the_draws_that_reasons_quote() -> None:
     both = "similarity in all dimensions", "in the wide ones"
     assert counts("groeger_2026", "scale-inflates") == {"width": (16, 16), "depth": (13, 16)}

@@ -113,10 +113,8 @@ def effect_table(found: Sinks, measured: pd.DataFrame) -> Table:
     words = {
         pair for pair in zip(found.sentence[found.is_sink], found.units[found.is_sink], strict=True) if pair[1] >= 0
     }
-    having = (
-        "1 word has a sink among its pieces"
-        if len(words) == 1
-        else (f"{len(words):,} words have a sink among their pieces")
-    )
-    notes = [f"less chance, but for contextuality and anisotropy; {having}; the layer is the one that changes most"]
+    notes = [
+        f"less chance, but for contextuality and anisotropy; words with a sink among their pieces: {len(words):,}; the "
+        "layer is the one that changes most"
+    ]
     return Table("Without its sinks", measured, columns, cells, notes)

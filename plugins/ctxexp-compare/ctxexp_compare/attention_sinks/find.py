@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -50,8 +50,6 @@ def sinks(
     """
     if not factor > 1 or not 0 < share < 1:
         raise ConfigError(f"factor={factor}, share={share}: expected a factor above 1 and a share between 0 and 1")
-    if sentences < 1:
-        raise ConfigError(f"sentences={sentences}: expected 1 or more")
     experiment = Experiment(configured(model, text, options))
     encoder: Any = experiment.encoder
     if getattr(encoder, "model", None) is None or getattr(encoder, "tokenizer", None) is None:
@@ -130,16 +128,12 @@ def _piece_facts(encoder: Any, sentence: Sentence, pieces: Any) -> tuple[Any, ..
 def attention_kernel(model: Any) -> Iterator[bool]:
     """Use the kernel that gives attention weights inside the block; yields whether the model has one."""
     before = getattr(model.config, "_attn_implementation", None)
-    choose: Callable[[str], None] | None = getattr(model, "set_attn_implementation", None)
-    if choose is None or before is None:
-        yield False
-        return
     try:
-        choose("eager")
-    except (ValueError, NotImplementedError):
+        model.set_attn_implementation("eager")
+    except (AttributeError, ValueError, NotImplementedError):
         yield False
         return
     try:
         yield True
     finally:
-        choose(before)
+        model.set_attn_implementation(before)

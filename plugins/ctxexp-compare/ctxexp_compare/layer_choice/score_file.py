@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ctxexp.datasets import read_table
-from ctxexp.errors import ConfigError, DataError, UnknownName
+from ctxexp.errors import DataError, UnknownName
 from ctxexp_compare.layer_choice.choice import Candidate, ScoreTable
 
 COLUMNS = ("model", "task", "layer", "score")
@@ -39,8 +39,6 @@ def score_file_table(source: Any, model: str, twin: str = "") -> ScoreTable:
             with scores of all tasks.
         UnknownName: No such model in it.
     """
-    if isinstance(source, Path) and not source.is_file():
-        raise ConfigError(f"no file {source} (scores=): expected a table with columns {', '.join(COLUMNS)}")
     name = source if isinstance(source, Path) else type(source).__name__
     if not (rows := [*_rows(source)]):
         raise DataError(f"{name} has no scores; expected rows with columns {', '.join(COLUMNS)}")
@@ -102,27 +100,17 @@ def _rows(source: Any) -> Iterator[dict[str, Any]]:
             revision = "" if row["revision"] in (None, "", "main") else f"@{row['revision']}"
             row |= {"model": f"{row.pop('family')}-{row['size']}".lower() + revision, "score": row.pop("main_score")}
         if missing := [name for name in COLUMNS if name not in row]:
+            raise DataError(f"{where}: no column {', '.join(missing)}; it has {', '.join(row)}")
+        try:
+            layer, score = float(row["layer"]), float(row["score"])
+        except (TypeError, ValueError):
+            layer = score = math.nan
+        if not layer.is_integer() or layer < 0 or not math.isfinite(score):
             raise DataError(
-                f"{where}: no column {', '.join(missing)}; expected {', '.join(COLUMNS)}, or {', '.join(RELEASED)}; it "
-                f"has {', '.join(row)}"
+                f"{where}: layer={row['layer']!r}, score={row['score']!r}; expected a whole number from 0, the input "
+                "layer, and a finite one"
             )
-        for column in COLUMNS[:2]:
-            if not isinstance(row[column], str) or not row[column].strip():
-                raise DataError(f"{where}: {column}={row[column]!r}; expected a name")
-        for column in COLUMNS[2:]:
-            row[column] = _number(row[column], f"{where}: {column}")
-        if row["layer"] % 1 or row["layer"] < 0:
-            raise DataError(f"{where}: layer={row['layer']:g}; expected a whole number from 0, the input layer")
-        row["layer"] = int(row["layer"])
+        row |= {"layer": int(layer), "score": score}
         if (first := firsts.setdefault(tuple(row[name] for name in COLUMNS[:3]), row)) is not row:
             raise DataError.of_key(where, COLUMNS[:3], first, row)
         yield row
-
-
-def _number(cell: object, where: str) -> float:
-    try:
-        if math.isfinite(number := float(cell)):  # type: ignore[arg-type]
-            return number
-    except (TypeError, ValueError):
-        pass
-    raise DataError(f"{where}={cell!r}; expected a finite number")

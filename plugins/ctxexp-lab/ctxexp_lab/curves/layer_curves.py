@@ -92,9 +92,6 @@ class LayerCurves(TrainerCallback):  # type: ignore[misc]  # transformers has no
         min_contexts: int = 2,
         seed: int = 0,
     ) -> None:
-        for key, number in (("every", every), ("sentences", sentences)):
-            if number is not None and (not isinstance(number, int) or number < 1):
-                raise ConfigError(f"LayerCurves: {key}={number!r}: expected a whole number of at least 1")
         self.every, self.measures, self.tokenizer, self.log = every, tuple(measures), tokenizer, log
         self.folder, self.name, self.seed = folder and Path(folder).expanduser(), name, seed
         self.rules = [] if stop_when is None else [StopRule.parse(rule) for rule in str(stop_when).split(" or ")]

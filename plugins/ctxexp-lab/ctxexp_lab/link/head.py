@@ -136,8 +136,6 @@ def _states(
     """(n, d) float64 the state that predicts the piece at each chosen place."""
     import torch
 
-    if kind == "masked" and tokenizer.mask_token_id is None:
-        raise ModelError("a masked language model whose tokenizer has no mask")
     jobs = [(t, [i]) for t, i in chosen]  # a masked model reads a text once for each place
     if kind == "causal":
         places: dict[int, list[int]] = {}

@@ -146,17 +146,13 @@ def _of_run(results: Results) -> tuple[str, str, str, str, str, str]:
     centred = name == "center" or (name == "unit_norm" and bool(info.transform.arguments.get("centred")))
     other = name if name not in ("none", "center", "unit_norm") else ""
     return (
-        _one_line(info.model.name or info.model.encoder),
-        _one_line(info.corpus.name),
+        info.model.name or info.model.encoder,
+        info.corpus.name,
         other or ("centred" if centred else "as it is"),
         "normalized" if name == "unit_norm" else "as it is",
-        "measured" if info.control == "none" else _one_line(info.control),
+        "measured" if info.control == "none" else info.control,
         str(info.model.details.get("pooling") or "word"),
     )
-
-
-def _one_line(text: object) -> str:
-    return " ".join(str(text).split())
 
 
 def _in_run(of: Sequence[str], results: Results) -> list[Specification]:

@@ -170,8 +170,6 @@ def _check(cfg: Any) -> None:
     choices = cfg.contrastive
     if choices.pooling not in POOLINGS:
         raise UnknownName("pooling", str(choices.pooling), POOLINGS)
-    if not choices.temperature > 0:
-        raise ConfigError(f"contrastive.temperature={choices.temperature}: expected a number above 0")
     if not 0 < choices.dropout < 1:
         raise ConfigError(f"contrastive.dropout={choices.dropout}: expected a share above 0 and below 1")
     if cfg.model.rows < 2:

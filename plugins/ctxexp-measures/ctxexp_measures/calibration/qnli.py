@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -61,7 +60,9 @@ def qnli(
     path: QNLI's dev.tsv as GLUE distributes it (or .gz), or its folder; null: downloaded once and checked
     limit: the first pairs only
     """
-    file = _file(user_path(path) if path else SOURCE.fetch())
+    given = user_path(path) if path else SOURCE.fetch()
+    inside = (given / "dev.tsv", given / "dev.tsv.gz") if given.is_dir() else ()
+    file = next((one for one in inside if one.is_file()), given)
     tokenize = make_tokenizer(tokenizer, lower=lower)
     sentence_of: dict[str, Sentence] = {}
     sentences: list[Sentence] = []
@@ -81,15 +82,6 @@ def qnli(
         raise DataError(f"{file} has no pair: expected a line for each after the header")
     choices = {"file": file.name, "limit": str(limit), "tokenizer": tokenizer, "lower": str(lower).lower()}
     return Corpus("qnli", tuple(sentences), tuple(pairs), choices=choices)
-
-
-def _file(given: Path) -> Path:
-    candidates = [given / "dev.tsv", given / "dev.tsv.gz"] if given.is_dir() else [given]
-    for file in candidates:
-        if file.is_file():
-            return file
-    missing = "dev.tsv or dev.tsv.gz in" if given.is_dir() else "such file or folder:"
-    raise DataError(f"no {missing} {given} (dataset.path)")
 
 
 class QNLI(SimilarityMetric):

@@ -66,39 +66,16 @@ def vocabulary_ranks(words: Sequence[str], listed: Mapping[str, int]) -> np.ndar
 
 def read_list(path: Path) -> dict[str, int]:
     """Ranks by word from a file of `word TAB count` lines in any order, or of words alone, most frequent first."""
-    try:
-        numbered = [(number, line) for number, line in text_lines(path) if line.strip()]
-    except DataError as error:
-        raise DataError(
-            f"frequency={path}: expected corpus, vocabulary, or a UTF-8 file of words and counts: {error}"
-        ) from None
-    if not numbered:
-        raise DataError(f"{path}: an empty list of word frequencies")
-    lines = [line for _, line in numbered]
-    fields = [line.split("\t") for line in lines]
-    words = [f[0].strip() for f in fields]
-    if any(len(f) > 1 for f in fields):
+    lines = [line.split("\t") for _, line in text_lines(path) if line.strip()]
+    words = [fields[0].strip() for fields in lines]
+    if any(len(fields) > 1 for fields in lines):
         try:
-            counts = np.array([float(f[1]) for f in fields])
+            counts = [float(fields[1]) for fields in lines]
         except (IndexError, ValueError):
-            bad = next(i for i, f in enumerate(fields) if len(f) < 2 or not _number(f[1]))
-            raise DataError(
-                f"{path}, line {numbered[bad][0]}: expected a word, a tab and a count: {lines[bad][:60]!r}"
-            ) from None
-        firsts: dict[str, dict[str, str]] = {}
-        for (number, _), (word, count, *_) in zip(numbered, fields, strict=True):
-            row = {"word": word.strip(), "count": count}
-            if (first := firsts.setdefault(row["word"], row)) != row:
-                raise DataError.of_key(f"{path}, line {number}", ["word"], first, row)
-        words = [words[i] for i in np.argsort(-counts, kind="stable").tolist()]
-    elif all(len(word.split()) > 1 and _number(word.split()[-1]) for word in words):
-        raise DataError(f"{path}, line {numbered[0][0]}: expected a tab between word and count: {lines[0][:60]!r}")
+            raise DataError(f"frequency={path}: expected a word, a tab and a count in each line") from None
+        if len({*zip(words, counts, strict=True)}) > len({*words}):
+            raise DataError(f"frequency={path}: a word stands twice, with different counts")
+        words = [words[i] for i in np.argsort(-np.array(counts), kind="stable").tolist()]
+    elif all(" " in word for word in words):
+        raise DataError(f"frequency={path}: expected words, or words and counts parted by tabs, one a line")
     return {word: rank for rank, word in enumerate(dict.fromkeys(words))}
-
-
-def _number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -60,8 +60,6 @@ def _load(data: Path, name: str) -> Benchmark:
 
 
 def _find(data: Path, source: BenchmarkFile) -> Path:
-    if not data.is_dir():
-        raise DataError(f"no folder {data} (data); expected the word benchmarks' files, such as {source.file}")
     for folder in (data / source.folder, data):
         for name in (source.file, source.file + ".gz"):
             if (folder / name).exists():

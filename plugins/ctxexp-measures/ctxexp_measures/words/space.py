@@ -84,8 +84,6 @@ class WordSpace:
 
 def word_list(path: Path) -> list[str]:
     """The words of a shared vocabulary: a UTF-8 file with one word per line; a tab and what follows it are ignored."""
-    if not path.is_file():
-        raise DataError(f"no list of words at {path} (shared_vocabulary); expected a UTF-8 file, a word a line")
     words = [line.split("\t")[0].strip() for _, line in text_lines(path)]
     if not any(words):
         raise DataError(f"{path} (shared_vocabulary) has no word: expected a word a line")

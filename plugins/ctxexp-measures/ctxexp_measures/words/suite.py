@@ -312,15 +312,5 @@ def table(scores: Sequence[BenchmarkScore], choices: BenchmarkOptions) -> pd.Dat
     """Table with a row for each score: benchmark, part, value, numbers of items (used, covered, total), the options."""
     import pandas as pd
 
-    return pd.DataFrame(
-        {
-            "benchmark": [s.benchmark for s in scores],
-            "part": [s.part for s in scores],
-            "value": [s.value for s in scores],
-            "n": [s.n for s in scores],
-            "covered": [s.covered for s in scores],
-            "total": [s.total for s in scores],
-            "covered_share": [s.share for s in scores],
-            "missing_words": [{"skip": "left out", "mean": "mean vector"}[choices.oov]] * len(scores),
-        }
-    )
+    missing = {"skip": "left out", "mean": "mean vector"}[choices.oov]
+    return pd.DataFrame([{**vars(s), "covered_share": s.share, "missing_words": missing} for s in scores])

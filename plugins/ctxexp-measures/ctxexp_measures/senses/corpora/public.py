@@ -26,13 +26,8 @@ class PublicArchive:
     archive_digest: str = ""  # SHA-256 of the archive, where that doesn't change
 
     def folder(self, path: str | None) -> Path:
-        """The folder `path`, or that of the download (None); raises DataError if there is none."""
-        if path:
-            folder = user_path(path)
-            if not folder.is_dir():
-                raise DataError(f"no such folder: {folder} (dataset.path); expected the unpacked files of {self.url}")
-            return folder
-        return self.fetch()
+        """The folder `path`, or that of the download (None)."""
+        return user_path(path) if path else self.fetch()
 
     def fetch(self, cache: Path | None = None) -> Path:
         """Download the files once, and return their folder; raises DataError if that fails or their digest differs."""

@@ -64,8 +64,6 @@ def semcor(*, path: str | None = None, part: Part = "semcor", documents: Annotat
 def _sentences(path: Path) -> Iterator[list[ElementTree.Element]]:
     """The words of each sentence of a file. Raises DataError."""
     try:
-        if path.exists() and not path.is_file():
-            raise OSError("it is no file")
         root = ElementTree.parse(path).getroot()
     except (ElementTree.ParseError, OSError) as error:
         raise DataError(f"{path}: not readable as XML: {error}") from None

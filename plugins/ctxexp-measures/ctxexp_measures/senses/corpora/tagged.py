@@ -36,8 +36,6 @@ def tagged(*, path: str, word: Column | None = None, label: Column | None = None
     named_conllu = ".conllu" in [suffix.lower() for suffix in file.suffixes[-2:]]
     defaults = (2, 4) if named_conllu else (1, 2)
     word, label = (own if given is None else given for given, own in zip((word, label), defaults, strict=True))
-    if not file.is_file():
-        raise DataError(f"no such file: {file} (dataset.path)")
     sentences: list[list[tuple[str, str]]] = [[]]
     documents: list[int] = []
     document = 0
@@ -52,8 +50,6 @@ def tagged(*, path: str, word: Column | None = None, label: Column | None = None
             if sentences[-1]:
                 documents.append(document)
                 sentences.append([])
-        elif len(fields) == 1:
-            raise DataError(f"{path}, line {number}: expected a word, a tab and its label, got {line[:60]!r}")
         elif not (is_conllu and NO_WORD.fullmatch(fields[0])):
             sentences[-1].append(_fields(fields, word, label, f"{path}, line {number}"))
     documents.append(document)
