@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 COLOURS = "cividis"  # even in lightness, also to the colour-blind
 MANY = 180  # cells of a map up to which each has its number
 TURN = 0.1  # of the change between the ends: by how much values may lie beyond these
-LEADING = ("contextuality", "self_similarity")  # a figure says a sentence on the first of these that was measured
+LEADING = ("contextuality", "self_similarity")  # of which the figure asks when context comes about
 LABELLED = 14  # steps of a map that are all written
 
 
@@ -75,8 +75,7 @@ def figure(runs: Sequence[LabelledResults]) -> Figure | None:
     facts += [fact for fact in shared if not fact.endswith("kinds of weights")]  # steps are different weights
     notes = [f"{line}." for training in runs_of.values() for line in training.equal_weights()]
     notes += ["Each model is one training run."] * (len(runs_of) > 1)
-    key = next((key for name in LEADING for key in keys if key.measure == name), keys[0])
-    add_captions(canvas, question(runs_of, key), facts, [], [], notes, finding=finding(runs_of, key))
+    add_captions(canvas, question(runs_of, keys[0]), facts, [], [], notes, finding=finding(runs_of, keys[0]))
     return canvas
 
 
