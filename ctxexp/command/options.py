@@ -155,18 +155,21 @@ def _chosen_elsewhere(group: str, chosen: Mapping[str, Any]) -> Iterator[tuple[s
                     yield match[1], of_others
 
 
-def _merge(config: DictConfig, group: str, name: str) -> None:
-    """Put the values of an option, and of those that it begins with, into the config."""
+def _merge(config: DictConfig, group: str, name: str, package: str = "") -> None:
+    """Put the values of an option, and of those that it begins with, into the config: at its own place, or at the one
+    that is given."""
     option = _required(group, name)
+    package = package or option.package
     begins = [one for one in option.defaults if isinstance(one, str)]
     for one in begins if SELF in begins else [*begins, SELF]:
         if one != SELF:
-            path = join("/", group, dirname(name), one)
-            _merge(config, *path[1:].split("/", 1))
-        elif option.package == "_global_":
+            other, _, here = one.partition("@")  # name@_here_: at the place of what begins with it
+            of_group, _, path = join("/", group, dirname(name), other)[1:].partition("/")
+            _merge(config, of_group, path, package if here else "")
+        elif package == "_global_":
             config.merge_with(option.values)
         else:
-            OmegaConf.update(config, option.package, option.values, force_add=True)
+            OmegaConf.update(config, package, option.values, force_add=True)
 
 
 def plain_value(value: object) -> object:
