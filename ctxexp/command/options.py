@@ -138,7 +138,7 @@ def _names(choice: object) -> list[str]:
     return [] if choice is None else [str(name) for name in choice] if isinstance(choice, Iterable) else [str(choice)]
 
 
-def _required(group: str, name: str) -> Option:
+def _require_option(group: str, name: str) -> Option:
     option = find_option(group, name)
     if option is None:
         raise unknown_option(group, name)
@@ -148,7 +148,7 @@ def _required(group: str, name: str) -> Option:
 def _chosen_elsewhere(group: str, chosen: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """The groups of which the chosen options of this group choose, with what they choose."""
     for name in _names(chosen[group]):
-        for one in _required(group, name).defaults:
+        for one in _require_option(group, name).defaults:
             for key, choice in one.items() if isinstance(one, dict) else ():
                 if match := re.fullmatch(r"override /(\w+)(@.*)?", str(key)):
                     of_others = [re.sub(r"\$\{(\w+)\}", lambda m: str(chosen[m[1]]), each) for each in _names(choice)]
@@ -158,7 +158,7 @@ def _chosen_elsewhere(group: str, chosen: Mapping[str, Any]) -> Iterator[tuple[s
 def _merge(config: DictConfig, group: str, name: str, package: str = "") -> None:
     """Put the values of an option, and of those that it begins with, into the config: at its own place, or at the one
     that is given."""
-    option = _required(group, name)
+    option = _require_option(group, name)
     package = package or option.package
     begins = [one for one in option.defaults if isinstance(one, str)]
     for one in begins if SELF in begins else [*begins, SELF]:

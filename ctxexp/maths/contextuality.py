@@ -404,8 +404,8 @@ class Comparison:
         """(n,): the products of each row that has a weight (n,) with those of other forms, times the kernel (grid,) at
         their places and the other's weight, added up."""
         (_, strata), (_, form), *further = self._other_form
-        at_place = self._mixed(strata, layer, kernel, weight, band)
-        of_cell = at_place[self.place[form.first]] - self._mixed(form, layer, kernel, weight, band)
+        at_place = self._mix_cells(strata, layer, kernel, weight, band)
+        of_cell = at_place[self.place[form.first]] - self._mix_cells(form, layer, kernel, weight, band)
         total, which = np.zeros(len(weight)), np.flatnonzero(weight[form.rows])
         total[form.rows[which]] = form.row_products(layer.u, of_cell, which)
         for sign, family in further:
@@ -424,7 +424,7 @@ class Comparison:
             each = kernel[self._grid[family]] * weight[family.first[b]] * layer.products[family]
             total[rows] = np.bincount(a, each, len(family.rows))[which]
         else:
-            of_cell = self._mixed(family, layer, kernel, weight, band)
+            of_cell = self._mix_cells(family, layer, kernel, weight, band)
             total[rows] = family.row_products(layer.u, of_cell, which)
         total[rows] -= kernel[self.diagonal[self.place[rows]]] * weight[rows]
         return total
@@ -438,7 +438,9 @@ class Comparison:
         total[family.rows] = of_cell[family.cell_of_row] - own
         return total
 
-    def _mixed(self, family: Family, layer: _Layer, kernel: np.ndarray, weight: np.ndarray, band: int) -> np.ndarray:
+    def _mix_cells(
+        self, family: Family, layer: _Layer, kernel: np.ndarray, weight: np.ndarray, band: int
+    ) -> np.ndarray:
         """(c, d): the sums of the cells of each cell's group, times the kernel (grid,) at both places and the weight
         (n,) of a use there."""
         from scipy.sparse import csr_array

@@ -129,7 +129,7 @@ class Study:
         reader.check(record.prototypes, self.baseline, self.transform(), self.control)
         if self.observers:
             log.info("no row is stored, so that the page has no word explorer")
-        with reader.summed(self, record.prototypes, vectors, progress) as text:
+        with reader.sum_up(self, record.prototypes, vectors, progress) as text:
             tallies = text.tallies
             warn_unknown(tallies["unknown"], tallies["pieces"], self.corpus.name)
             counts = {name: tallies[name] for name in ("left_out", "skipped", "unknown", "pieces")}

@@ -59,7 +59,7 @@ class TextReader(ABC):
     """Reads and measures a text that is larger than memory, or whose vectors are larger than the disk. A plugin offers
     it by the config's key that asks for it (`words.max_contexts`), by a factory with that key and its neighbours.
 
-    `stores_rows`: the rows of what `corpus` leaves of the text are stored and measured; else those of `summed` are.
+    `stores_rows`: the rows of what `corpus` leaves of the text are stored and measured; else those of `sum_up` are.
 
     Example:
         >>> class First(TextReader):
@@ -105,7 +105,7 @@ class TextReader(ABC):
             ConfigError: It can't.
         """
 
-    def summed(
+    def sum_up(
         self, study: Choices, metrics: Mapping[str, Metric], vectors: Vectors, progress: Progress
     ) -> AbstractContextManager[SummedText]:
         """The sums of a study's text, where no row is stored; they are there until the context ends."""

@@ -124,7 +124,7 @@ def measure_words(rows: WordRows, record: Record, progress: Progress | None = No
                 stage.advance(1)
         measures = {label: one.measure(label, rows, work.baselines) for label, one in work.collected.items()}
         write_words(record, measures, rows.occurrences.clusters, rows.store.layer_numbers)
-        record.tables |= work.observed(record.tables)
+        record.tables |= work.observer_tables(record.tables)
     sources = {label: work.baselines.baseline_source(label) for label in measures}
     record.state(rows.describe(record.info, len(work.baselines.sample.samples[0])), sources)
 
@@ -197,7 +197,7 @@ class _Layers:
             call = partial(metric._row_influence, block)
             influences.add(block.rows, call_metric(label, metric, f"{where}, influence()", call))
 
-    def observed(self, tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    def observer_tables(self, tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
         """The observers' tables by name, beside the metrics' own (`tables`)."""
         import pandas as pd
 

@@ -53,9 +53,6 @@ def _say_where_files_stay(uri: str, place: str, can_write: bool) -> None:
 class MlflowSink(Sink):
     """MLflow: curves by layer as charts, files as artifacts; a SQLite file in the tracking folder, or any store.
 
-    `metrics`: compared logs each measure's share of the room, adjusted, raw, baseline and main curve; all logs
-    every value.
-
     uri: null: MLFLOW_TRACKING_URI, else the SQLite store in tracking.folder
     experiment: null: MLFLOW_EXPERIMENT_NAME or MLFLOW_EXPERIMENT_ID, else ctxexp
     metrics: compared: each measure's main curve, raw and baseline; all: every value, ends of intervals too

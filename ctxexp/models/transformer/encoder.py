@@ -290,7 +290,7 @@ class TransformerEncoder(Encoder):
         counts = np.zeros(n, np.int64)
         for i in range(0, len(sentences), 1000):
             for pieces in self.reader(sentences[i : i + 1000]):
-                counts += np.bincount(pieces.own[pieces.own < n], minlength=n)
+                counts += np.bincount(pieces.text_ids[pieces.text_ids < n], minlength=n)
         return counts
 
     def encode_alone(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:
@@ -379,7 +379,7 @@ class TransformerEncoder(Encoder):
     def _windows(self, pieces: Pieces) -> tuple[np.ndarray, np.ndarray]:
         """Where the windows of a longer text begin among its own pieces, and the window of each of these."""
         assert self.window is not None
-        n, size = len(pieces.own), self.window - pieces.n_before - pieces.n_after
+        n, size = len(pieces.text_ids), self.window - pieces.n_before - pieces.n_after
         starts = windows(n, size, max(size // 2, 1))
         return starts, best_window(n, starts, size, causal=bool(self.causal))
 
@@ -394,7 +394,7 @@ class TransformerEncoder(Encoder):
             )
         if not len(pieces.at):
             return self._nothing()
-        before, text = pieces.n_before, pieces.own
+        before, text = pieces.n_before, pieces.text_ids
         front, back = pieces.ids[:before], pieces.ids[before + len(text) :]
         size = self.window - len(front) - len(back)
         starts, window_of = self._windows(pieces)

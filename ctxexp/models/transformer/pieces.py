@@ -58,7 +58,7 @@ class Pieces:
     n_after: int
 
     @property
-    def own(self) -> np.ndarray:
+    def text_ids(self) -> np.ndarray:
         """The ids of the text's own pieces."""
         return self.ids[self.n_before : len(self.ids) - self.n_after]
 
@@ -131,7 +131,7 @@ class PieceReader:
 
     def count_unknown(self, read: Iterable[Pieces]) -> tuple[int, int]:
         """How many pieces of the sentences' text stand for anything unknown, and how many pieces they have."""
-        ids = np.concatenate([np.empty(0, np.int32), *(pieces.own for pieces in read)])
+        ids = np.concatenate([np.empty(0, np.int32), *(pieces.text_ids for pieces in read)])
         return int(np.count_nonzero(ids == self.unknown_id)) if self.unknown_id is not None else 0, len(ids)
 
     def _read(self, sentence: Sentence, encoding: Encoding) -> Pieces:

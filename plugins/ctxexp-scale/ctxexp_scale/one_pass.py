@@ -61,7 +61,7 @@ class OnePass(TextReader):
             )
 
     @contextmanager
-    def summed(
+    def sum_up(
         self, study: Any, metrics: Mapping[str, Metric], vectors: Any, progress: Progress
     ) -> Iterator[SummedText]:
         encoder: Encoder = study.encoder
