@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from posixpath import dirname, join
 from typing import Any, NamedTuple
 
@@ -55,9 +56,7 @@ def find_option(group: str, name: str) -> Option | None:
     """The option of that name; None if the group has none."""
     text = option_text(group, name)
     if text:
-        content = OmegaConf.to_container(OmegaConf.create(text))
-        assert isinstance(content, dict)
-        values = {str(key): value for key, value in content.items()}
+        values = {str(key): value for key, value in _content(text).items()}
     elif (group, name) in registry().offers:
         values = {"name": name}
     elif location := find_location(group, name):
@@ -71,6 +70,14 @@ def find_option(group: str, name: str) -> Option | None:
     if group in CONFIG_KINDS and offer and not offer.problem:  # one that can't be imported fails where it is built
         values = {"name": offer.name, **_defaults(group, arguments(offer.factory) or {}), **values}
     return Option(values, defaults, header[1] if header else own)
+
+
+@cache
+def _content(text: str) -> dict[Any, Any]:
+    """The keys of a YAML file, which nobody changes: each is parsed once."""
+    content = OmegaConf.to_container(OmegaConf.create(text))
+    assert isinstance(content, dict)
+    return content
 
 
 def _defaults(group: str, signature: Mapping[str, tuple[object, object]]) -> dict[str, object]:
@@ -108,8 +115,7 @@ def plain_config(choices: Mapping[str, Any]) -> dict[str, Any]:
         >>> config["model"]["name"], config["model"]["pooling"], config["words"]["lower"]
         ('gpt2', 'mean', True)
     """
-    config = OmegaConf.load(config_folder() / "ctxexp.yaml")
-    assert isinstance(config, DictConfig)
+    config = OmegaConf.create(_content((config_folder() / "ctxexp.yaml").read_text(encoding="utf-8")))
     defaults = OmegaConf.to_container(config.pop("defaults"))
     assert isinstance(defaults, list)
     first = {group: name for one in defaults if isinstance(one, dict) for group, name in one.items() if group in GROUPS}

@@ -66,7 +66,7 @@ def tokenizer(name: str = "english", *, lower: bool = False) -> Callable[[str], 
     def tokenize(text: str) -> Sentence:
         text = text.lower() if lower else text
         spans = [m.span() for m in pattern.finditer(text) if not m.group().isspace()]
-        if pattern is not _WHITESPACE and _SPACELESS.search(text):
+        if pattern is not _WHITESPACE and not text.isascii() and _SPACELESS.search(text):
             spans = [part for span in spans for part in _split(text, *span)]
         return Sentence(text, tuple(text[a:b] for a, b in spans), tuple(spans))
 

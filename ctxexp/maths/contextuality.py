@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 SINGLE, OCTAVE = 16, 4  # places by themselves; then strata an octave
 PARTIAL = 128  # rows that are added up in float32
-MOST, PAIRS = 64, 1 << 20  # uses of a form in a stratum whose pairs are formed, and numbers held for that
+MOST, PAIRS = 16, 1 << 20  # uses of a form in a stratum whose pairs are formed, and numbers held for that
+FEW = 32  # rows up to which BLAS is slower with one array than with two
 ROUNDING = 1e-9  # of the weight of pairs, below which there is none
 
 
@@ -182,10 +183,10 @@ class Family:
     def row_products(self, u: np.ndarray, of_cell: np.ndarray, which: np.ndarray) -> np.ndarray:
         """The products of some rows of u (n, d), by their numbers among this family's, with what their cells have
         (c, d)."""
-        v, result = of_cell.astype(u.dtype), np.empty(len(which))
+        result = np.empty(len(which))
         for at in range(0, len(which), CACHED):
             part = which[at : at + CACHED]
-            result[at : at + CACHED] = np.vecdot(u[self.rows[part]], v[self.cell_of_row[part]])
+            result[at : at + CACHED] = np.vecdot(u[self.rows[part]], of_cell[self.cell_of_row[part]])
         return result
 
 
@@ -332,7 +333,7 @@ class Comparison:
             return LayerContextuality(value)
         rest = numerator - of_band[:, None] * denominator
         kernel = 1 - by_place - of_band[:, None] * (1 - own_of_both) - rest[:, self.grid_stratum]
-        layer = _Layer(u, sums, products)
+        layer = _Layer(u, {family: of_cell.astype(u.dtype) for family, of_cell in sums.items()}, products)
         every, one = np.ones(len(u)), np.ones(len(self.p))
         with_form = np.zeros(len(u))
         for sign, f in self._same_form:
@@ -445,11 +446,12 @@ class Comparison:
         (n,) of a use there."""
         from scipy.sparse import csr_array
 
-        (a, b), sums, values = family.pairs, layer.sums[family], kernel[self._grid[family]]
+        (a, b), sums = family.pairs, layer.sums[family]
+        values = kernel[self._grid[family]].astype(sums.dtype)
         n = len(family.first)
         if sums.ndim == 3:
             return csr_array((values, (a, b)), shape=(n, n)) @ sums[band]
-        of_cell = weight[family.first]
+        of_cell = weight[family.first].astype(sums.dtype)
         kept = np.flatnonzero(of_cell[a])
         return csr_array(((values * of_cell[b])[kept], (a[kept], b[kept])), shape=(n, n)) @ sums
 
@@ -461,10 +463,12 @@ class Comparison:
         begins = family.cell_starts[np.cumsum(family.cells_of_group) - family.cells_of_group]
         sizes = np.diff(begins, append=len(family.rows))
         total, budget, kernel = 0.0, max(1, PAIRS // u.shape[1]), kernel.astype(u.dtype)
-        for size in np.unique(sizes[sizes > 1]).tolist():
-            groups, n = np.flatnonzero(sizes == size), min(size, MOST)
-            picks = np.linspace(0, size - 1, n).round().astype(np.int64)
+        formed = np.minimum(sizes, MOST)
+        for n in np.unique(formed[formed > 1]).tolist():
+            groups = np.flatnonzero(formed == n)
             for some in np.array_split(groups, -(-len(groups) * n // budget)):
+                size = sizes[some]
+                picks = (np.arange(n) * ((size - 1) / (n - 1))[:, None]).round().astype(np.int64)
                 rows = family.rows[begins[some, None] + picks]  # (groups, n)
                 effect = self.of_pair[:, rows[:, 0]] * of_stratum[:, self.stratum[rows[:, 0]]]
                 effect = effect.astype(u.dtype)  # (bands, groups)
@@ -473,8 +477,8 @@ class Comparison:
                 each -= effect.sum(axis=0)[:, None, None] * _gram(u[rows])
                 document, near = self.uses.document[rows], self.uses.neighbours[rows]
                 each *= (document[:, :, None] != document[:, None]) & (near[:, :, None] != near[:, None])
-                squares = np.square(each).sum(dtype=np.float64)
-                total += float(squares) * (size * (size - 1)) / (n * (n - 1))
+                squares = np.square(each).sum(axis=(1, 2), dtype=np.float64)
+                total += float(squares @ (size * (size - 1))) / (n * (n - 1))
         return total
 
 
@@ -500,7 +504,7 @@ class _Layer(NamedTuple):
 def _gram(x: np.ndarray) -> np.ndarray:
     """(..., n, n): the products of the rows of x (..., n, d) with one another; by a copy, since BLAS's way for one
     array is slower where matrices are small."""
-    return np.matmul(x, (x if x.shape[-2] > MOST // 2 else x.copy()).swapaxes(-1, -2))
+    return np.matmul(x, (x if x.shape[-2] > FEW else x.copy()).swapaxes(-1, -2))
 
 
 def _key(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ from ctxexp.maths.resampling import Curve, Resamples
 from ctxexp.metrics import Estimate, Metric, Reading
 from ctxexp.occurrences import Text
 
-CUTS = {"no_cut": 1.0, "cut_10": 0.1, "no_loud": 0.0}  # of the variance that a direction may hold; 0: it goes
+CUTS = {"no_cut": 1.0, "no_loud": 0.0}  # of the variance that a direction may hold; 0: it goes
 VARIANTS = (*CUTS, "by_dimension", "all_places", "no_first", "no_near_duplicates")
 ALIKE = 0.5  # of the shorter sentence's runs of three words, from which two sentences are near-duplicates
 PAIRS = 10  # of uses that a word needs for a number of its own
@@ -33,11 +33,10 @@ class Contextuality(Metric):
     pairs is divided by the mean distance of different words at these places. Forms weigh in each band of frequency as
     the run's mix says, strata by the occurrences there; the value is the mean over the bands.
 
-    Beside it stand its variants, `lowest` to `highest`: no cut or another (`no_cut`, `cut_10`), loud directions left
-    out (`no_loud`), each dimension at the same scale (`by_dimension`), uses at any two places (`all_places`), without
-    the first words of sentences (`no_first`) and, where there are any, without near-duplicates of sentences
-    (`no_near_duplicates`). `loudest` is the share of the variance that one direction holds before the cut. Noise can't
-    be told from context.
+    Beside it stand its variants, `lowest` to `highest`: no cut (`no_cut`), loud directions left out (`no_loud`), each
+    dimension at the same scale (`by_dimension`), uses at any two places (`all_places`), without the first words of
+    sentences (`no_first`) and, where there are any, without near-duplicates of sentences (`no_near_duplicates`).
+    `loudest` is the share of the variance that one direction holds before the cut. Noise can't be told from context.
     """
 
     over = "text"
@@ -80,19 +79,18 @@ class Contextuality(Metric):
         has_first = len(design.later) < len(design.rows)
         space, rest = LayerScale.of_some(x, design.is_later) if has_first else (LayerScale.of(x), None)
         same_place, u = design.same_place, space.normalized(uses)
-        variants: dict[str, float] = {}
-        for name, cut in CUTS.items():
-            is_plain = "no_cut" in variants and not len(cut_factors(space.variances, cut or CUT))
-            scaled = None if is_plain else space.normalized(uses, cut)
-            variants[name] = variants["no_cut"] if scaled is None else same_place.measure(scaled).value
+        value = self._estimate(design, u)
+        plain = value.value if isinstance(value, Estimate) else value
+        variants = dict.fromkeys(CUTS, plain)
+        if len(cut_factors(space.variances, CUT)):
+            variants = {name: same_place.measure(space.normalized(uses, cut)).value for name, cut in CUTS.items()}
         variants["by_dimension"] = same_place.measure(scaled_by_dimension(uses, same_place.uses.place)).value
         variants["all_places"] = design.all_places.measure(u).value
         if rest is not None:
             variants["no_first"] = design.without_first.measure(rest.normalized(uses[design.later])).value
         if len(design.distinct) < len(design.rows):
             variants["no_near_duplicates"] = design.without_repeats.measure(u[design.distinct]).value
-        value = self._estimate(design, u)
-        values = [value.value if isinstance(value, Estimate) else value, *variants.values()]
+        values = [plain, *variants.values()]
         ends = {"lowest": float(np.fmin.reduce(values)), "highest": float(np.fmax.reduce(values))}
         bands = float(same_place.uses.mix.filled.sum())
         windows = {"in_windows": design.in_windows} if design.in_windows else {}
