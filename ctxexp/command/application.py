@@ -28,7 +28,7 @@ from ctxexp.files.job_folder import new_id, read_state, try_state
 from ctxexp.files.process import process_tags, watch_parent_in_workers
 from ctxexp.jobs import error_message
 from ctxexp.jobs.sending import check_sinks
-from ctxexp.jobs.sweep import last_failure, open_sweep, run_application
+from ctxexp.jobs.sweep import last_failure, open_sweep, settled
 from ctxexp.plugins.registry import GROUPS, add_config_folder, config_folder, registry
 from ctxexp.progress import show
 from ctxexp.report.page import OPEN_FLAG, open_when_made
@@ -92,7 +92,9 @@ def run_experiment(argv: list[str]) -> int:
             check_writable(folder)
         except DiskError as error:
             raise DiskError(f"{error} (tracking.folder=)") from error
-        return run_application(lambda: run_job(composed, experiment, folder, overrides))
+        with settled() as ending:
+            run_job(composed, experiment, folder, overrides)
+        return ending.status
     place = None if is_shown else user_path(compose.compose_sweep(flags.overrides).tracking.folder).resolve() / "hydra"
     # Hydra would print a traceback of its own and leave; with this it lets its exceptions through to us.
     os.environ["HYDRA_FULL_ERROR"] = "1"
@@ -100,10 +102,13 @@ def run_experiment(argv: list[str]) -> int:
         version_base="1.3", config_path=str(config_folder()), config_name="ctxexp"
     )(task)
     try:
-        if not is_shown:
-            return run_application(application)
-        with environment_unresolved():
+        if is_shown:
+            with environment_unresolved():
+                application()
+            return 0
+        with settled() as ending:
             application()
+        return ending.status
     except (HydraException, OmegaConfBaseException) as error:
         raise ConfigError(compose.explain(error, flags.overrides)) from error
     except BrokenPipeError:
@@ -111,7 +116,6 @@ def run_experiment(argv: list[str]) -> int:
     except OSError as error:  # jobs record their own: this is Hydra's folder for its log
         unnamed = is_disk_full(error) and not error.filename  # as when a file is closed
         raise DiskError(f"{disk_error_message(error, place if unnamed else None)} (tracking.folder=)") from error
-    return 0
 
 
 class SweepCallback(Callback):  # type: ignore[misc, unused-ignore]

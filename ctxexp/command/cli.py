@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from ctxexp.report.terminal import Document
 
 HELP = {"-h", "--help"}
+RUN = "run"  # the verb that may be left out
 BARE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD, Parameter.VAR_POSITIONAL)
 FLAGS = {"json": "print one JSON document, for scripts", "replace": "true: write over what is there"}
 JSON, REPLACE = (Parameter(name, Parameter.KEYWORD_ONLY, default=False, annotation=bool) for name in FLAGS)
@@ -230,11 +231,22 @@ def main() -> None:
 
 
 def run_command_line(args: Sequence[str]) -> int | str | None:
-    """Run the command that these arguments make, without the program's name; returns the exit status."""
+    """Run the command that these arguments make, without the program's name: a verb, or an experiment, one job or a
+    sweep; returns the exit status."""
     logging.raiseExceptions = False  # whatever the verb: a closed stderr is no reason for tracebacks on it
-    status: int | str | None
+    status: int | str | None = 0
     try:
-        status = _dispatch(list(args))
+        verb, words = _find_verb(list(args))
+        if "--version" in args:
+            show(f"ctxexp {__version__}")
+        elif verb is not None:
+            status = verb(words)
+        elif HELP & set(words):
+            print_help(words)
+        else:
+            from ctxexp.command.application import run_experiment  # Hydra's
+
+            status = run_experiment(words)
     except CtxexpError as error:
         show(f"error: {mask(str(error))}", sys.stderr)
         status = 2
@@ -243,7 +255,6 @@ def run_command_line(args: Sequence[str]) -> int | str | None:
         status = 130
     except BrokenPipeError:  # whoever reads has seen enough, as `head` has
         silence(sys.stdout)
-        status = 0
     except SystemExit as leaving:  # Hydra's way to end
         status = mask(leaving.code) if isinstance(leaving.code, str) else leaving.code
     try:
@@ -253,12 +264,9 @@ def run_command_line(args: Sequence[str]) -> int | str | None:
     return status
 
 
-def _dispatch(args: list[str]) -> int:
-    """Call the verb that comes first, else run an experiment; returns the exit status. A verb of a plugin's file may
-    stand after its `plugins=` argument."""
-    if "--version" in args:
-        show(f"ctxexp {__version__}")
-        return 0
+def _find_verb(args: list[str]) -> tuple[Verb | None, list[str]]:
+    """The verb that comes first, and the words behind it; None, and its words, for an experiment, whose verb `run` may
+    be left out. A verb of a plugin's file may stand after its `plugins=` argument."""
     plugin_args = [word for word in args if word.startswith("plugins=") and (word is args[0] or HELP & set(args))]
     if plugin_args:
         from ctxexp.command.overrides import take_plugins  # OmegaConf's
@@ -266,27 +274,20 @@ def _dispatch(args: list[str]) -> int:
         take_plugins(plugin_args)
     refuse_typed(args)
     rest = args[1:] if plugin_args and args[0] in plugin_args else args
-    verb = registry().offers.get((COMMAND, rest[0])) if rest else None
-    if verb:
-        return Verb(verb.name, verb.factory)(rest[1:])
-    return run_or_help(args)
+    offer = registry().offers.get((COMMAND, rest[0])) if rest else None
+    if offer is None:
+        return None, args
+    if offer.name == RUN:
+        args.remove(RUN)
+        return None, args
+    return Verb(offer.name, offer.factory), rest[1:]
 
 
-def run_or_help(args: list[str]) -> int:
-    """Run an experiment, one job or a sweep, or print its help; returns the exit status."""
-    if HELP & set(args):
-        return print_help(args)
-    from ctxexp.command.application import run_experiment
-
-    return run_experiment(args)
-
-
-def print_help(args: list[str]) -> int:
-    """Print the help on each argument that isn't a flag, or the general help without one; returns exit status 0."""
+def print_help(args: list[str]) -> None:
+    """Print the help on each argument that isn't a flag, or the general help without one."""
     for broken in registry().broken:
         show(f"warning: {line(broken)}", sys.stderr)
     topics = [word for word in args if not word.startswith(("-", "plugins="))]
     verbs = [registry().offers[COMMAND, word] for word in topics if (COMMAND, word) in registry().offers]
     texts = [Verb(verb.name, verb.factory).usage() for verb in verbs]
     show("\n\n".join(texts or [help_of(topics)]))
-    return 0

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import partial
 from inspect import Parameter
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeGuard, TypeVar, cast, get_type_hints
@@ -188,11 +189,16 @@ class Component:
     def name(self) -> str:
         return self.offer.name
 
+    @property
+    def factory(self) -> Factory:
+        """The factory with its arguments, for more of what `make` has checked."""
+        return partial(self.offer.factory, **self.arguments)
+
     def make(self, **overrides: object) -> Any:
         """Build the part from its arguments and `overrides`, which win over arguments of the same name."""
         with self.offer.plugin_call():
             try:
-                instance = self.offer.factory(**{**self.arguments, **overrides})
+                instance = self.factory(**overrides)
             except (ConfigError, MetricError) as error:
                 names_part = re.search(rf"\b({self.kind}|{re.escape(self.name)})\b", str(error))
                 if names_part or type(error) not in (ConfigError, MetricError):

@@ -23,6 +23,7 @@ from ctxexp.datasets.text import fit_files, sentences_of
 from ctxexp.engines import Engine
 from ctxexp.errors import ConfigError, CtxexpError, DataError, ModelError, line, near, short
 from ctxexp.files import user_path
+from ctxexp.measuring.record import checked_metrics
 from ctxexp.measuring.study import Study
 from ctxexp.measuring.text_reader import TextReader
 from ctxexp.metrics import RUN, Metric
@@ -49,8 +50,8 @@ class Experiment:
     `corpus` is its text, `encoder` its model, `title` what figures call the run.
 
     Control, engine, sinks and objective are built at once, since they judge their own values; the others when they are
-    first needed. A study builds metrics and transforms anew for each layer: `metrics` are factories, `prototypes` one
-    instance of each, of which only the attributes are read.
+    first needed. A study builds metrics and transforms anew for each layer; `prototypes` has an instance of each
+    metric, of which only the attributes are read.
 
     Example:
         >>> from ctxexp.command import configured
@@ -64,10 +65,10 @@ class Experiment:
         self.control: Control = config.control.make()
         self.engine: Engine = config.engine.make()
         self.sinks: dict[str, Sink] = {label: part.make() for label, part in config.sink.items()}
-        self.metrics: dict[str, Callable[[], Metric]] = {label: part.make for label, part in config.metric.items()}
         self.objective = Objective.read(config.objective) if config.objective else None
         if self.objective:
-            self.objective.check(self.metrics)
+            self.objective.check(config.metric)
+        self._named_baselines: dict[str, Baseline] = {}
         self.title = run_title(config, self.control)
         self.words = WordFilter(
             min_contexts=config.min_contexts,
@@ -87,7 +88,9 @@ class Experiment:
 
     def named_baseline(self, name: str) -> Baseline:
         """The baseline that metrics name besides the run's. Raises UnknownName."""
-        return self.config.named_baseline(name).make()
+        if name not in self._named_baselines:
+            self._named_baselines[name] = self.config.named_baseline(name).make()
+        return self._named_baselines[name]
 
     @cached_property
     def calibration(self) -> Calibration:
@@ -98,8 +101,12 @@ class Experiment:
 
     @cached_property
     def prototypes(self) -> dict[str, Metric]:
-        """One of each metric, by label."""
-        return {label: factory() for label, factory in self.metrics.items()}
+        """One of each metric, by label. Raises MetricError for what is none."""
+        return checked_metrics({label: part.make() for label, part in self.config.metric.items()})
+
+    def objective_of(self, results: Results) -> float | None:
+        """The value of the config's objective, NaN where it is undefined; None without one."""
+        return self.objective.of(results) if self.objective else None
 
     @cached_property
     def encoder(self) -> Encoder:
@@ -227,7 +234,7 @@ class Experiment:
         _ = self.baseline, self.calibration
         self._check_reader()
         for metric in self.prototypes.values():
-            for other in {*metric.baselines} - {RUN} if isinstance(metric, Metric) else ():
+            for other in {*metric.baselines} - {RUN}:
                 self.named_baseline(other)
         if config.dataset.offer.builtin:
             self._check_data()
@@ -245,8 +252,7 @@ class Experiment:
         """Raise ConfigError where the config asks for a text that isn't stored as a whole and for what needs that."""
         if self.reader is None:
             return
-        metrics = {label: one for label, one in self.prototypes.items() if isinstance(one, Metric)}
-        self.reader.check(metrics, self.baseline, self.calibration.prototype, self.control)
+        self.reader.check(self.prototypes, self.baseline, self.calibration.prototype, self.control)
         if not self.reader.stores_rows and self.config.model.arguments.get("pooling") == "pieces":
             raise ConfigError(f"{SHARDS} follows words, but model.pooling=pieces gives pieces; leave one of them out")
 
@@ -269,8 +275,8 @@ class Experiment:
         self._check_reader()
         config, calibration, load_fit_text = self.config, self.calibration, self.load_fit_text
         corpus = self.corpus
-        metrics = [one for one in self.prototypes.values() if isinstance(one, Metric)]  # the study refuses others
-        if (self.reader is None or self.reader.stores_rows) and any(metric.over == "word" for metric in metrics):
+        of_words = any(metric.over == "word" for metric in self.prototypes.values())
+        if of_words and (self.reader is None or self.reader.stores_rows):
             check_contexts(len(set(corpus.sentences)), self.words.min_contexts)  # before a model is loaded
         encoder = self.encoder
         return Study(
@@ -278,7 +284,8 @@ class Experiment:
             reader=self.reader,
             fit_on=deduplicate(load_fit_text()) if load_fit_text else None,
             encoder=encoder,
-            metrics=self.metrics,
+            metrics={label: part.factory for label, part in config.metric.items()},
+            prototypes=self.prototypes,
             baseline=self.baseline,
             named_baseline=self.named_baseline,
             transform=calibration.factory,

@@ -25,7 +25,6 @@ from ctxexp.files.job_folder import job_folder, mark_killed_jobs, new_id
 from ctxexp.jobs import RESULT_NEUTRAL_KEYS, job, new_run, reuse, run_name, save
 from ctxexp.jobs.sending import Sinks, destinations, is_due, link_of, send_runs
 from ctxexp.jobs.sweep import note_failure, show_answer
-from ctxexp.measuring.study import Study
 from ctxexp.plugins import CONFIG_KINDS
 from ctxexp.plugins.registry import LISTS, load_plugin_files, registry
 from ctxexp.progress import Progress, show, terminal_width
@@ -38,6 +37,7 @@ from ctxexp.sinks import Run
 
 REFERENCES = {"weights": "${weights.name}", "dtype": "${dtype}", "device": "${device}"}  # how a part follows the run's
 HARMLESS = ("float32", "auto", "cpu")  # values that also hold for what takes none
+log = logging.getLogger("ctxexp")
 
 
 def task(cfg: DictConfig) -> float | None:
@@ -54,75 +54,84 @@ def task(cfg: DictConfig) -> float | None:
         load_plugin_files(values.get("plugins"))
         experiment = Experiment(parse_config(values, registry()), Progress())
         tracking = experiment.config.tracking
-        return run_job(cfg, experiment, *current_job(tracking.folder, tracking.sweep or new_id()))
+        value = run_job(cfg, experiment, *current_job(tracking.folder, tracking.sweep or new_id()))
     except Exception as error:
         note_failure(error)
-    return None
+        return None
+    return None if value is None or math.isnan(value) else value
 
 
 def run_job(cfg: DictConfig, experiment: Experiment, folder: Path, overrides: Sequence[str]) -> float | None:
-    """Run the job of a composed config and its experiment in the folder, as `task` does."""
-    try:
-        value = _run(cfg, experiment, folder, list(overrides))
-        return None if value is None or math.isnan(value) else value
-    except Exception as error:  # of a bug, ours or a plugin's, the traceback is wanted; the other jobs' results too
-        note_failure(error)
-    return None
-
-
-def _run(cfg: DictConfig, experiment: Experiment, folder: Path, overrides: list[str]) -> float | None:
-    """Run the job, and send it once it lies on disk; returns its objective."""
-    config = experiment.config
-    for choice in idle_choices(cfg, overrides):
-        logging.getLogger("ctxexp").warning(choice)
+    """Run the job of a composed config and its experiment in the folder, and send it once it lies on disk: a failure is
+    recorded. Returns its objective, if there is one."""
+    config, is_alone = experiment.config, not experiment.config.tracking.sweep
     tracking_folder = user_path(config.tracking.folder).resolve()
-    is_alone = not config.tracking.sweep
-    if is_alone:
-        mark_killed_jobs(tracking_folder)
-    meant = destinations(experiment.sinks, tracking_folder)
-    study, document = _load(experiment, is_checked=is_alone), as_written(cfg)
-    run = new_run(
-        folder,
-        tracking_folder,
-        name=run_name(experiment.title, overrides),
-        key=experiment.key() if isinstance(study, Study) else "",
-        params=_params(document, cfg, config),
-        config=yaml.safe_dump(document, sort_keys=False, allow_unicode=True),
-        sweep=config.tracking.sweep,
-    )
+    run: Run | None = None
     try:
+        for choice in idle_choices(cfg, overrides):
+            log.warning(choice)
+        if is_alone:
+            mark_killed_jobs(tracking_folder)
+        meant = destinations(experiment.sinks, tracking_folder)
+        problem = _load(experiment, is_checked=is_alone)
+        run = _new_run(cfg, experiment, folder, overrides, key="" if problem else experiment.key())
         if config.resume and run.key and (earlier := reuse(run, overrides=overrides)):
             show(f"{run.name}: finished before, results in {earlier}")
             if is_alone:
                 show_page(earlier)
-            return experiment.objective.of(Results.load(earlier)) if experiment.objective else None
+            return experiment.objective_of(Results.load(earlier))
         with job(run, overrides=overrides, meant=meant):
-            if not isinstance(study, Study):
-                raise study
-            results = _measure(experiment, run)
-            value = experiment.objective.of(results) if experiment.objective else None
+            if problem:
+                raise problem
+            results = experiment.run(folder)
+            results = replace(results, info=replace(results.info, protocol=_protocol(run.params)))
+            _keep(results, run, config)
+            value = experiment.objective_of(results)
         _show(results, experiment, folder, value)
         return value
-    except Exception as error:  # said before it is sent, which may take long
-        note_failure(error)
+    except Exception as error:  # of a bug, ours or a plugin's, the traceback is wanted; the other jobs' results too
+        note_failure(error)  # before it is sent, which may take long
         return None
     finally:
-        _send(run, experiment.sinks)
+        if run is not None:
+            _send(run, experiment.sinks)
 
 
-def _measure(experiment: Experiment, run: Run) -> Results:
-    """The results of the experiment, on disk with their figures and, of a lone run, its tables and page."""
-    config, folder = experiment.config, run.folder
-    results = experiment.run(folder)
-    named = replace(results.info, protocol=_protocol(run.params), objective=config.objective or "")
-    results = replace(results, info=named)
+def _load(experiment: Experiment, *, is_checked: bool) -> CtxexpError | None:
+    """Load the study's texts and model. Returns the error where that fails: it is raised inside the job, so that it
+    leaves a FAILED run."""
+    try:
+        if not is_checked:
+            experiment.check()
+        _ = experiment.study
+    except CtxexpError as error:
+        return error
+    return None
+
+
+def _new_run(cfg: DictConfig, experiment: Experiment, folder: Path, overrides: Sequence[str], *, key: str) -> Run:
+    """The run that begins now in the folder."""
+    config, document = experiment.config, as_written(cfg)
+    return new_run(
+        folder,
+        user_path(config.tracking.folder).resolve(),
+        name=run_name(experiment.title, overrides),
+        key=key,
+        params=_params(document, cfg, config),
+        config=yaml.safe_dump(document, sort_keys=False, allow_unicode=True),
+        sweep=config.tracking.sweep,
+    )
+
+
+def _keep(results: Results, run: Run, config: Config) -> None:
+    """Put the results on disk, with their figures and, of a lone run, its tables and page."""
+    folder, labelled, published = run.folder, [(run.name, results)], config.figures.published
     save(results, folder)
-    write_run_charts(results, folder / "figures", published=config.figures.published)
+    write_run_charts(results, folder / "figures", published=published)
     if not run.sweep:
-        write_tables([(run.name, results)], folder, registry())
-        write_report([(run.name, results)], folder / REPORT, published=config.figures.published)
+        write_tables(labelled, folder, registry())
+        write_report(labelled, folder / REPORT, published=published)
         results.save(folder / "results.csv")
-    return results
 
 
 def _show(results: Results, experiment: Experiment, folder: Path, value: float | None) -> None:
@@ -149,16 +158,6 @@ def _send(run: Run, sinks: Sinks) -> None:
         note_failure(TrackingError(problem))
     if link := link_of(run.folder):
         show(f"run:    {link}")
-
-
-def _load(experiment: Experiment, *, is_checked: bool) -> Study | CtxexpError:
-    """The study, or the error that leaves none: it is raised inside the job, so that it leaves a FAILED run."""
-    try:
-        if not is_checked:
-            experiment.check()
-        return experiment.study
-    except CtxexpError as error:
-        return error
 
 
 def idle_choices(cfg: DictConfig, overrides: Sequence[str]) -> Iterator[str]:
@@ -240,7 +239,6 @@ def run_notes(results: Results, *, with_answer: bool) -> str:
 def log_to_stderr() -> None:
     """ctxexp's own log lines, bare, on stderr; once a process."""
     logging.raiseExceptions = False  # a closed stderr makes no tracebacks, in a worker either
-    log = logging.getLogger("ctxexp")
     if not log.handlers:
         handler = logging.StreamHandler()
         handler.setFormatter(logging.Formatter("%(message)s"))

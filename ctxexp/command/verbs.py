@@ -9,7 +9,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
-from ctxexp.command.cli import run_or_help
 from ctxexp.command.help import columns, config_keys, option_keys, summary_of
 from ctxexp.datasets.downloads import vector_folder
 from ctxexp.errors import ConformanceError, TrackingError
@@ -34,7 +33,9 @@ def run(*args: str) -> int:
 
     example: ctxexp run bert sentences.txt
     """
-    return run_or_help(list(args))
+    from ctxexp.command.application import run_experiment  # Hydra's
+
+    return run_experiment(list(args))
 
 
 def ui(

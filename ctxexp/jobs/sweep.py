@@ -1,4 +1,4 @@
-"""A sweep's end: every job settled, one comparison of those with results; and an application that ends so."""
+"""A sweep's end: every job settled, one comparison of those with results; and a command that ends so."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -163,39 +164,47 @@ def _summarise(runs: list[tuple[str, Results]], folder: Path) -> None:
     write_summary(runs, folder, registry(), links=links)
 
 
-def run_application(application: Callable[[], object], *, summarise: Summarise = _summarise) -> int:
-    """Run Hydra's application and settle what it leaves, however it ends: by itself, interrupted, or with a worker
-    killed. The exit status; what isn't an end of these raises, after all is settled."""
+@dataclass
+class Ending:
+    """How a command ended: its exit status."""
+
+    status: int = 0
+
+
+@contextmanager
+def settled(summarise: Summarise = _summarise) -> Iterator[Ending]:
+    """Settle what the jobs of the block leave, however it ends: by itself, interrupted, or with a worker killed. What
+    isn't an end of these is raised, after all is settled."""
     global _command
     _command = _Command()  # an earlier one's failures and sweep are no part of this
-    status = 0
+    ending = Ending()
     stopped: str | None = None
     other: Exception | SystemExit | None = None
     with raise_on_termination():
         try:
-            application()
+            yield ending
         except KeyboardInterrupt:
-            status, stopped = 130, "interrupted"
+            ending.status, stopped = 130, "interrupted"
         except Terminated as end:
-            status, stopped = int(str(end.code)), f"ended by {signal.Signals(int(str(end.code)) - 128).name}"
+            ending.status, stopped = int(str(end.code)), f"ended by {signal.Signals(int(str(end.code)) - 128).name}"
         except BrokenProcessPool as error:
-            status, stopped = 1, _killed_worker(error)
+            ending.status, stopped = 1, _killed_worker(error)
         except SystemExit as error:
             other = error
         except Exception as error:
             stopped, other = f"stopped by {type(error).__name__}", error
             if _command.sweep and _command.failure:  # whoever optimises over jobs can't go on where they fail
-                status, stopped, other = 1, f"the sweeper stopped at failed jobs: {error_text(error)}", None
-        if status == 1:
+                ending.status, stopped, other = 1, f"the sweeper stopped at failed jobs: {error_text(error)}", None
+        if ending.status == 1:
             show(f"error: {stopped}", sys.stderr)
-        elif status:
+        elif ending.status:
             show(f"{stopped}: the runs that were under way are KILLED", sys.stderr)
         with defer_signals():
             closed = end_command(summarise, stopped=stopped)
             end_workers()
     if other:
         raise other
-    return status or closed
+    ending.status = ending.status or closed
 
 
 def _killed_worker(error: BaseException) -> str:

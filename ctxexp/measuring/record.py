@@ -34,14 +34,15 @@ NAMES = {
 class Record:
     """The metrics of a run, and what they gave: values, tables, and files in `folder`.
 
-    `prototypes` has one of each metric, by label, of which only the attributes are read; every place gets instances of
-    its own. `info` is the run's metadata, to which each kind of rows adds what it knows. Raises MetricError naming the
-    label of what is no metric.
+    `prototypes` has one of each metric, by label, of which only the attributes are read (None: they are built here);
+    every place gets instances of its own. `info` is the run's metadata, to which each kind of rows adds what it knows.
+    Raises MetricError naming the label of what is no metric.
     """
 
     def __init__(
         self,
         metrics: Mapping[str, Factory],
+        prototypes: Mapping[str, Metric] | None = None,
         *,
         seed: int = 0,
         bootstrap: int = 1000,
@@ -49,7 +50,8 @@ class Record:
         info: RunInfo | None = None,
     ) -> None:
         self.factories, self.seed, self.bootstrap, self.folder = metrics, seed, bootstrap, folder
-        self.prototypes = {label: build(label, factory) for label, factory in metrics.items()}
+        built = prototypes or checked_metrics({label: factory() for label, factory in metrics.items()})
+        self.prototypes = {label: built[label] for label in metrics}
         self.values, self.info = Values(), replace(info or RunInfo(), seed=seed, bootstrap=bootstrap)
         self.tables: dict[str, pd.DataFrame] = {}
         self._rows: dict[str, list[dict[str, object]]] = {}  # of metrics' own tables
@@ -57,7 +59,7 @@ class Record:
 
     def instances(self, labels: Iterable[str]) -> dict[str, Metric]:
         """New instances for a place, with the same resamples at each."""
-        instances = {label: build(label, self.factories[label]) for label in labels}
+        instances = {label: self.factories[label]() for label in labels}
         for metric in instances.values():
             metric.resampling = np.random.default_rng([self.seed, Stream.PAIRS]), self.bootstrap
         return instances
@@ -166,13 +168,13 @@ def _frame(rows: Sequence[Mapping[str, object]]) -> pd.DataFrame:
     return pd.DataFrame({name: [row.get(name, "") for row in rows] for name in names})
 
 
-def build(label: str, factory: Factory) -> Metric:
-    """The metric that the factory builds. Raises MetricError naming the label unless that is a metric."""
-    metric = factory()
-    if wrong := contract_violation(metric):
-        with plugin_call("metric", label):
-            raise MetricError(f"metric {label!r}: {wrong}")
-    return metric
+def checked_metrics(metrics: Mapping[str, Metric]) -> dict[str, Metric]:
+    """The metrics, by label. Raises MetricError naming the label of what is none."""
+    for label, metric in metrics.items():
+        if wrong := contract_violation(metric):
+            with plugin_call("metric", label):
+                raise MetricError(f"metric {label!r}: {wrong}")
+    return dict(metrics)
 
 
 def contract_violation(metric: object) -> str:

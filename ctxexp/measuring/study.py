@@ -37,6 +37,7 @@ from ctxexp.results.run_info import FitInfo, PoolingInfo, RunInfo
 from ctxexp.results.values import LAYER
 from ctxexp.transforms import Calibration, MeasuredRows, Transform, fit_table, transform_layers
 from ctxexp.transforms import Nothing as Untransformed
+from ctxexp.vectors import Store
 from ctxexp.vectors.encoding import warn_unknown
 from ctxexp.vectors.stores import SentencePooling, Stores, Vectors, WordFilter
 
@@ -56,7 +57,8 @@ STATISTICS = ("raw", "baseline", "adjusted", "share_of_room")
 class Study:
     """A text, an encoder, metrics, a transform and a baseline: everything that decides the numbers of a run.
 
-    `metrics` and `transform` are factories: one instance serves one layer. `fit_on` is the text that the transform is
+    `metrics` and `transform` are factories: one instance serves one layer; `prototypes` may give an instance of each
+    metric, of which only the attributes are read. `fit_on` is the text that the transform is
     fitted on (None: the measured one). `named_baseline` gives the baselines that metrics name beside the run's
     (`Metric.baselines`), by name. `info` holds the metadata that the caller alone knows: the run's title, the names of
     its model, transform and texts, its plugins.
@@ -65,6 +67,7 @@ class Study:
     corpus: Corpus
     encoder: Encoder
     metrics: Mapping[str, Callable[[], Metric]]
+    prototypes: Mapping[str, Metric] | None = None
     baseline: Baseline = field(default_factory=partial(OnePerSentence, exact=True))
     named_baseline: Callable[[str], Baseline] = builtin_baseline
     transform: Callable[[], Transform] = Untransformed
@@ -97,7 +100,7 @@ class Study:
         words: WordRows | None = None
         if overs - {"pair"}:
             calibrations["words"] = Calibration(self.transform, self.transform_name)
-            words = self._words(stores, calibrations["words"])
+            words = self._words(*stores.words(self.corpus), self._calibrate(stores, calibrations["words"]))
         if "pair" in overs:
             calibrations["sentences"] = Calibration(self.transform, self.transform_name)
             pairs = self._pairs(stores, calibrations["sentences"])
@@ -157,7 +160,9 @@ class Study:
     def record(self, folder: Path | None = None) -> Record:
         """The record to measure into, once metrics, baselines and control are checked: before anything is encoded,
         since a plugin's factory may build anything."""
-        record = Record(self.metrics, seed=self.seed, bootstrap=self.bootstrap, folder=folder, info=self.info)
+        record = Record(
+            self.metrics, self.prototypes, seed=self.seed, bootstrap=self.bootstrap, folder=folder, info=self.info
+        )
         names = {name for prototype in record.prototypes.values() for name in prototype.baselines if name != RUN}
         baselines: list[object] = [self.baseline, *map(self.named_baseline, sorted(names))]
         for baseline in baselines:
@@ -179,10 +184,8 @@ class Study:
                     "none; choose a data set that labels senses, such as dataset=polysemy"
                 )
 
-    def _words(self, stores: Stores, calibration: Calibration) -> WordRows:
-        """The measured words, in the space that the transform makes."""
-        store, occurrences = stores.words(self.corpus)
-        space = self._calibrate(stores, calibration)
+    def _words(self, store: Store, occurrences: Occurrences, space: Layers) -> WordRows:
+        """The measured words of a store, in the space that the transform makes."""
         half = PRECISION[self.encoder.dtype] if store.dtype == np.float16 else None
         observers = {n: make(store, occurrences, self.corpus, dim=space.dim) for n, make in self.observers.items()}
         text = Text(self.corpus, store, occurrences, self.encoder)
@@ -307,7 +310,7 @@ def measure_halves(words: WordRows, stores: Stores, study: Study, record: Record
             eps=words.eps,
             is_half=True,
         )
-        measure_words(rows, of_half := Record(metrics, seed=study.seed, bootstrap=0))
+        measure_words(rows, of_half := Record(metrics, record.prototypes, seed=study.seed, bootstrap=0))
         results.append(of_half.results())
     return halves_table(results)
 

@@ -186,5 +186,5 @@ def summed_halves(text: SummedText, study: Choices, metrics: Mapping[str, Metric
     by_both = replace(study.mix, among=np.logical_and(*filled))
     means = {label: study.metrics[label] for label, metric in metrics.items() if metric.over in AVERAGED}
     for half in halves:
-        measure_summed(half, record := Record(means, seed=study.seed, bootstrap=0), study, by_both)
+        measure_summed(half, record := Record(means, metrics, seed=study.seed, bootstrap=0), study, by_both)
         yield record

@@ -73,16 +73,29 @@ def encode_into(
         return batch
 
     order: list[int] = []
+    dtype: np.dtype[np.floating] | None = None
+    if encoder.sequential:
+        results = run_encoder(encoder, work.sentences)
     try:
         with ThreadPoolExecutor(1, "write") as thread:
             writing: Future[np.ndarray] | None = None
             previous: list[EncodedSentence] = []  # held until its memory can't be the next one's
-            for batch, vectors in _results(encoder, work.sentences, work.batches, results):
+            for batch in work.batches:
+                members = [work.sentences[i] for i in batch.tolist()]
+                if results is None:  # one more is enough to see that there are too many
+                    vectors = list(islice(run_encoder(encoder, members), len(members) + 1))
+                else:
+                    vectors = list(islice(results, len(members)))
+                dtype = _check(encoder, batch, vectors, dtype)
                 if writing:
                     done(writing.result())
                 order.extend(batch.tolist())
-                tokens = _tokens(encoder, [work.sentences[i] for i in batch.tolist()])
+                tokens = _tokens(encoder, members)
                 writing, previous = thread.submit(write, batch, vectors, tokens, previous), vectors
+            if results is not None and next(results, None) is not None:
+                raise EncodingError(
+                    f"encoder {encoder.name!r} gave more results than the {len(work.sentences)} sentences"
+                )
             if writing:
                 done(writing.result())
     except NotFiniteError as error:
@@ -109,27 +122,6 @@ def _tokens(encoder: Encoder, sentences: Sequence[Sentence]) -> list[np.ndarray]
         ]
 
 
-def _results(
-    encoder: Encoder,
-    sentences: Sequence[Sentence],
-    batches: Iterable[np.ndarray],
-    everything: Iterator[EncodedSentence] | None,
-) -> Iterator[tuple[np.ndarray, list[EncodedSentence]]]:
-    """Yield each batch with its results, checked except for NaN and infinity."""
-    if encoder.sequential:
-        everything = run_encoder(encoder, sentences)
-    dtype: np.dtype[np.floating] | None = None
-    for batch in batches:
-        members = [sentences[i] for i in batch]
-        vectors = _take(encoder, everything or run_encoder(encoder, members), members, last=everything is None)
-        for i, one in zip(batch.tolist(), vectors, strict=True):
-            dtype = one.layers.dtype if dtype is None else dtype
-            _check(encoder, i, one, dtype)
-        yield batch, vectors
-    if everything is not None and next(everything, None) is not None:
-        raise EncodingError(f"encoder {encoder.name!r} gave more results than the {len(sentences)} sentences")
-
-
 def run_encoder(encoder: Encoder, sentences: Sequence[Sentence]) -> Iterator[EncodedSentence]:
     """Yield the results of `encoder.encode`; exceptions that aren't ctxexp's own become an `EncodingError`."""
     done = 0
@@ -145,30 +137,35 @@ def run_encoder(encoder: Encoder, sentences: Sequence[Sentence]) -> Iterator[Enc
             done += 1
 
 
-def _take(
-    encoder: Encoder, results: Iterator[EncodedSentence], batch: Sequence[Sentence], *, last: bool
-) -> list[EncodedSentence]:
-    """Take the results of this batch, one per sentence; `last`: no further result may follow."""
-    vectors = list(islice(results, len(batch) + last))  # one more is enough to see that there are too many
+def _check(
+    encoder: Encoder,
+    batch: np.ndarray,
+    vectors: Sequence[EncodedSentence],
+    dtype: np.dtype[np.floating] | None,
+) -> np.dtype[np.floating] | None:
+    """Check that a batch has a result a sentence, with shape and dtype as `check_encoded` does; the writer checks the
+    values, over whole chunks. `dtype` is that of batches before (None: this is the first); returns that of all."""
     if len(vectors) != len(batch):
         n = f"more than {len(batch)}" if len(vectors) > len(batch) else len(vectors)
         raise EncodingError(
             f"encoder {encoder.name!r} gave {n} results for {len(batch)} sentences; expected one each, in order"
         )
-    return vectors
-
-
-def _check(encoder: Encoder, index: int, one: EncodedSentence, dtype: np.dtype[np.floating]) -> None:
-    """Check shape and dtype as `check_encoded` does; the writer checks the values, over whole chunks."""
-    layers = one.layers
-    expected = (len(encoder.layer_numbers), len(one.units), encoder.dim)
-    if not isinstance(layers, np.ndarray) or layers.shape != expected or layers.dtype not in (np.float32, np.float16):
-        encoder.check_encoded(index, one)
-    if layers.dtype != dtype:
-        raise EncodingError(
-            f"encoder {encoder.name!r} gave {layers.dtype} vectors for sentence {index} after {dtype} ones; "
-            "one type a run"
-        )
+    for i, one in zip(batch.tolist(), vectors, strict=True):
+        layers = one.layers
+        expected = (len(encoder.layer_numbers), len(one.units), encoder.dim)
+        if (
+            not isinstance(layers, np.ndarray)
+            or layers.shape != expected
+            or layers.dtype not in (np.float32, np.float16)
+        ):
+            encoder.check_encoded(i, one)
+        dtype = layers.dtype if dtype is None else dtype
+        if layers.dtype != dtype:
+            raise EncodingError(
+                f"encoder {encoder.name!r} gave {layers.dtype} vectors for sentence {i} after {dtype} ones; one type a "
+                "run"
+            )
+    return dtype
 
 
 class BatchedText:

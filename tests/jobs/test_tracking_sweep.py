@@ -20,7 +20,7 @@ from ctxexp.errors import ModelError, Terminated
 from ctxexp.files.job_folder import job_folder
 from ctxexp.jobs import labels, run_name, title_of
 from ctxexp.jobs.sending import send_sweep
-from ctxexp.jobs.sweep import close_sweep, note_failure, open_sweep, run_application
+from ctxexp.jobs.sweep import close_sweep, note_failure, open_sweep, settled
 from ctxexp.report import colours
 from ctxexp.sinks import SweepReport, SweepRow
 from ctxexp.sinks.views import job_note, sweep_note
@@ -33,7 +33,7 @@ import multiprocessing, sys, time
 from pathlib import Path
 import hydra, numpy as np
 from omegaconf import OmegaConf
-from ctxexp.jobs.sweep import run_application
+from ctxexp.jobs.sweep import settled
 from ctxexp.command.job import current_job
 from ctxexp.errors import ModelError
 from ctxexp.jobs import job, new_run, save
@@ -67,9 +67,10 @@ def summarise(pairs, folder):
     return [path]
 
 if __name__ == "__main__":
-    status = run_application(task, summarise=summarise)
+    with settled(summarise) as ending:
+        task()
     print("workers left:", len(multiprocessing.active_children()))
-    sys.exit(status)
+    sys.exit(ending.status)
 """
 
 CONFIG = """
@@ -266,8 +267,8 @@ def test_a_sweep_ended_between_its_jobs_is_killed(app: Path, capsys: pytest.Capt
         compared.extend(label for label, _ in pairs)
         return []
 
-    with pytest.raises(Terminated):
-        run_application(application, summarise=summarise)
+    with pytest.raises(Terminated), settled(summarise):
+        application()
     assert compared == ["bert"]
     assert {n: run.info.status for n, run in runs(app).items()} == {
         "bert": "FINISHED",
@@ -279,15 +280,21 @@ def test_a_sweep_ended_between_its_jobs_is_killed(app: Path, capsys: pytest.Capt
 
 
 def test_an_earlier_commands_failed_job_is_no_part_of_this_one() -> None:
-    assert run_application(lambda: note_failure(ModelError("no such checkpoint"))) == 1
-    with pytest.raises(ZeroDivisionError):
-        run_application(lambda: 1 / 0)
-    assert run_application(lambda: None) == 0
+    with settled() as ending:
+        note_failure(ModelError("no such checkpoint"))
+    assert ending.status == 1
+    with pytest.raises(ZeroDivisionError), settled():
+        _ = 1 / 0
+    with settled() as ending:
+        pass
+    assert ending.status == 0
 
 
 def test_a_worker_that_the_system_kills_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     dies = joblib.delayed(exec)("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
-    assert run_application(lambda: joblib.Parallel(n_jobs=2)([dies, dies])) == 1
+    with settled() as ending:
+        joblib.Parallel(n_jobs=2)([dies, dies])
+    assert ending.status == 1
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith(
         "error: a worker process was killed (SIGKILL), most often for want of memory: have fewer at a"

@@ -15,7 +15,7 @@ from ctxexp import Baseline, Corpus, GroupMean, Metric, Occurrences
 from ctxexp.errors import MetricError
 from ctxexp.maths import Stream, mean_cosine
 from ctxexp.measuring import baseline_levels
-from ctxexp.measuring.record import build
+from ctxexp.measuring.record import checked_metrics
 from ctxexp.results import Key
 from tests.measuring_helpers import MemoryStore, contextual, measure, row_index_of, small, world
 from tests.shipped import (
@@ -159,8 +159,8 @@ class Odd(Bare):
 )
 def test_what_is_no_metric_is_refused(factory: Callable[[], Metric], message: str) -> None:
     with pytest.raises(MetricError, match=f"^metric 'm': {message}$"):
-        build("m", factory)
-    assert isinstance(build("m", Bare), Bare)
+        checked_metrics({"m": factory()})
+    assert checked_metrics({"m": (bare := Bare())}) == {"m": bare}
 
 
 class Gives(Baseline):

@@ -8,7 +8,7 @@ import copy
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from inspect import getfile, signature
-from itertools import chain
+from itertools import chain, starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -226,7 +226,7 @@ class TransformerEncoder(Encoder):
 
     def encode(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:
         """One result per sentence, in order; sentences of equal length go through the model together, unpadded."""
-        yield from (EncodedSentence(*one) for one in self._vectors(batch, lambda pooled: pooled.cpu().numpy()))
+        return starmap(EncodedSentence, self._vectors(batch, lambda pooled: pooled.cpu().numpy()))
 
     def encode_tensors(self, batch: Sequence[Sentence]) -> Iterator[tuple[tuple[str, ...], torch.Tensor]]:
         return self._vectors(batch, lambda pooled: pooled)
@@ -247,7 +247,10 @@ class TransformerEncoder(Encoder):
                     for i in members:
                         done[i] = convert(self._long(batch[i], read[i]))
                     continue
-                vectors = convert(self._embed([read[i] for i in members]))
+                group = [read[i] for i in members]
+                at = np.concatenate([pieces.at + len(pieces.ids) * i for i, pieces in enumerate(group)])
+                counts, ids = np.concatenate([one.counts for one in group]), np.stack([one.ids for one in group])
+                vectors = convert(self._pool(self.hidden_states(ids), at, counts) if len(at) else self._nothing())
                 ends = np.cumsum([len(read[i].units) for i in members])
                 for i, end in zip(members, ends.tolist(), strict=True):
                     done[i] = vectors[:, end - len(read[i].units) : end]
@@ -333,15 +336,6 @@ class TransformerEncoder(Encoder):
         layers = (*out.hidden_states[:-1], out.last_hidden_state)
         # under a map of devices each layer comes from its own
         return [layers[i].reshape(ids.size, self.dim).to(self.device) for i in self.layer_numbers]
-
-    def _embed(self, group: Sequence[Pieces]) -> torch.Tensor:
-        """The vectors (n_layers, units of the group, dim) of sentences of one length."""
-        if not any(len(pieces.at) for pieces in group):
-            return self._nothing()
-        ids = np.stack([pieces.ids for pieces in group])
-        at = np.concatenate([pieces.at + ids.shape[1] * i for i, pieces in enumerate(group)])
-        counts = np.concatenate([pieces.counts for pieces in group])
-        return self._pool(self.hidden_states(ids), at, counts)
 
     def _nothing(self) -> torch.Tensor:  # (layers, 0, dim)
         return torch.empty((len(self.layer_numbers), 0, self.dim), dtype=self._out, device=self.device)

@@ -266,7 +266,7 @@ class LayerCurves(TrainerCallback):  # type: ignore[misc]  # transformers has no
         """The value of a measure on n random directions; anisotropy's is about 0."""
         if (measure, n, dim) not in self._noise:
             assert self._built is not None
-            metric: Metric = self._built.metrics[measure]()
+            metric: Metric = self._built.study.metrics[measure]()
             value = float("nan")
             if n > 1 and "scale" in metric.invariances and type(metric).bind_text is Metric.bind_text:
                 metric.update(Group(0, np.random.default_rng(self.seed).standard_normal((n, dim)).astype(np.float32)))
