@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import sys
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 from latex2mathml.converter import convert
@@ -16,6 +18,10 @@ from nbconvert import MarkdownExporter
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT))  # the command mkdocs hasn't got the folder that it is typed in
 
+from ctxexp import progress  # noqa: E402
+from ctxexp.command import registry  # noqa: E402
+from ctxexp.command.cli import run_command_line  # noqa: E402
+from ctxexp.plugins.registry import GROUPS  # noqa: E402
 from docs.numbers import atlas  # noqa: E402
 
 BOOKS = sorted(ROOT.glob("docs/notebooks/*.ipynb"))
@@ -33,6 +39,7 @@ PAGES = {
     **{f"docs/notebooks/{book.name}": f"notebooks/{book.stem}.md" for book in BOOKS},
     **{f"docs/atlas/{card.name}": f"atlas/{card.stem}.md" for card in ROOT.glob("docs/atlas/*.json")},
 }
+HELP = re.compile(r"<!-- what `ctxexp --help` says.*?-->")
 SOURCES = {page: source for source, page in PAGES.items() if source != "README.md"}
 
 
@@ -67,8 +74,22 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
             return f"[{text}]({config.repo_url.rstrip('/')}/blob/main/{at})" if config.repo_url else text
         return found[0]
 
+    markdown = HELP.sub(lambda _: help_pages(), markdown)
     markdown = re.sub(r"\[([^\[\]]*)\]\((?!https?:|mailto:|#)([^()#\s]+)(#[^()\s]*)?\)", link, markdown)
     return re.sub(r"^```math\n(.*?)^```$", formula, markdown, flags=re.MULTILINE | re.DOTALL)
+
+
+def help_pages() -> str:
+    """What `--help` says of each group, then of each verb."""
+    groups = [(f"`{group}`", ["--help", group]) for group in GROUPS]
+    verbs = [(f"`ctxexp {verb}`", [verb, "--help"]) for verb in registry().names("command")]
+    progress.WIDTH = 84
+    parts = []
+    for title, words in (*groups, *verbs):
+        with redirect_stdout(StringIO()) as text:
+            run_command_line(words)
+        parts.append(f"## {title}\n\n```text\n{text.getvalue().strip()}\n```")
+    return "\n\n".join(parts)
 
 
 def formula(found: re.Match[str]) -> str:

@@ -248,8 +248,10 @@ def run_command_line(args: Sequence[str]) -> int | str | None:
 
             status = run_experiment(words)
     except CtxexpError as error:
-        show(f"error: {mask(str(error))}", sys.stderr)
-        status = 2
+        said, status = f"error: {mask(str(error))}", 2
+        show(said, sys.stderr)
+        if "json=true" in args:
+            print(json.dumps({"verb": args[0], "status": status, "sentences": [said], "tables": {}, "files": []}))
     except KeyboardInterrupt:
         show("interrupted", sys.stderr)
         status = 130

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pandas as pd
 from ctxexp_measures.senses.components.figure import DECIMALS
-from ctxexp_papers.claims.report import follows, verdicts
 
 from docs.numbers import collect, tables
 from docs.numbers.part import Drawing, Part, Step, rounded
@@ -35,7 +34,7 @@ STEPS: dict[str, Step] = {
         output_glob="claims",
         needs=("RELEASED", "SEMCOR", "STS"),
         collect=lambda output: pd.read_csv(output / "claims.csv"),
-        table=lambda numbers: verdicts(numbers).markdown().strip(),
+        table=tables.court,
     ),
     "follows": Part(
         mark="follows",
@@ -44,7 +43,7 @@ STEPS: dict[str, Step] = {
         commands="python -m ctxexp claims out=claims",
         output_glob="claims",
         collect=lambda output: pd.read_csv(output / "follows.csv"),
-        table=lambda numbers: follows(numbers).markdown().strip(),
+        table=tables.follows,
     ),
     "multiverse": Part(
         mark="multiverse",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from ctxexp_lab.first_word.effects import AS_TOKENIZED, METRICS
 from ctxexp_lab.first_word.words import difference_text, largest, layers_near_zero, number
+from ctxexp_papers.claims.report import COUNTED_APART, TONE, summary
 
 from ctxexp.report import decimal
 from docs.numbers.part import interval, markdown, one_run_each, without_leading_zero
@@ -50,6 +51,32 @@ def grid(
     by = {(at[row], at[column]): one(at) for _, at in numbers.iterrows()}
     columns = [*columns] or numbers[column].unique()
     return [[str(r), *(by.get((r, c), "") for c in columns)] for r in [*rows] or numbers[row].unique()]
+
+
+def folded(row: Mapping[str, str], caveat: str = "") -> str:
+    """A cell: the statement, with the paper's own words and the caveat folded behind, and the paper."""
+    words = f"“{row['quote']}” ({row['place']}) {caveat}".strip()
+    return f"<details><summary>{row['statement']}</summary>{words}</details>{row['paper']}"
+
+
+def court(numbers: pd.DataFrame) -> str:
+    """A row a claim: what it says, whose it is, the verdict, and the effect that decides."""
+    rows = [
+        [
+            folded(row, row["caveat"]),
+            row["ruling"] + " on models" * (row["decided_on"] == "models"),
+            row["effect"],
+        ]
+        for row in numbers.fillna("").to_dict("records")
+    ]
+    head = ["claim", "verdict", "effect that breaks it, else the widest"]
+    return f"{markdown(head, rows)}\n\n{summary(numbers)} {COUNTED_APART} {TONE}"
+
+
+def follows(numbers: pd.DataFrame) -> str:
+    """A row a statement that holds by algebra, or on drawn vectors."""
+    rows = [[folded(row), row["follows_from"]] for row in numbers.fillna("").to_dict("records")]
+    return markdown(["statement", "follows from"], rows)
 
 
 def league(numbers: pd.DataFrame) -> str:

@@ -181,3 +181,12 @@ def test_a_full_disk_is_named_where_the_system_names_no_file(
     monkeypatch.setattr(OmegaConf, "save", full)
     assert run_command_line(["-m", "model=bert", "sink=none"]) == 2
     assert f"the disk of {tmp_path / 'mlruns'} is full" in capsys.readouterr().err
+
+
+def test_with_json_an_error_is_a_document_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["conform", "metric/anisotropi", "json=true"]) == 2
+    printed = capsys.readouterr()
+    document = json.loads(printed.out)
+    assert (document["verb"], document["status"], document["tables"]) == ("conform", 2, {})
+    assert document["sentences"] == [printed.err.strip()]
+    assert "anisotropy" in printed.err

@@ -64,7 +64,7 @@ def summary(rows: pd.DataFrame) -> str:
 
 
 def verdicts(rows: pd.DataFrame) -> Table:
-    """The table of verdicts, a row a claim, made of its numbers alone: docs/court.csv makes the docs' page."""
+    """The table of verdicts, a row a claim."""
     shown = [
         [
             f"`{row['paper']}` `{row['claim']}`",
