@@ -67,20 +67,6 @@ def test_layers_that_are_one_block_late_are_a_fault(monkeypatch: pytest.MonkeyPa
     assert "layers" in row["reason"]
 
 
-def test_rows_are_kept_in_the_log_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    page, log = tmp_path / "page.md", tmp_path / "log.jsonl"
-    page.write_text("<!-- architectures: begin -->\n<!-- architectures: end -->\n")
-    options = ["--log", str(log), "--only", "distilbert", "vit", "--write", str(page)]
-    assert architectures.main(options) == 0
-    assert "Read, and pieces see both ways: `distilbert`." in marked(page, "architectures")
-    before = log.read_text()
-    assert architectures.main(options) == 0
-    assert log.read_text() == before
-    with page.with_suffix(".csv").open() as file:
-        assert [row["result"] for row in csv.DictReader(file)] == ["read", "refused"]
-    assert "read" in capsys.readouterr().out
-
-
 def test_the_page_has_every_kind_and_no_fault() -> None:
     with PAGE.with_suffix(".csv").open() as file:
         found = list(csv.DictReader(file))

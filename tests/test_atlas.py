@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +16,6 @@ from docs.numbers import atlas
 from docs.numbers.atlas import TEXTS, read_row
 from docs.numbers.marked import marked
 from docs.numbers.part import ROOT
-from tests.browser import headless, wait_until
 
 CARDS = sorted((ROOT / atlas.FOLDER).iterdir())
 ROWS = atlas.rows()
@@ -111,24 +109,3 @@ def test_files_have_plain_names_and_no_two_rows_are_of_one_model_and_text(tmp_pa
     (folder / "two.json").rename(folder / "My Model.json")
     with pytest.raises(DataError, match="expected a name of small letters"):
         atlas.rows(tmp_path)
-
-
-@pytest.mark.slow
-def test_a_click_on_a_head_sorts_the_table(tmp_path: Path) -> None:
-    cells = [("b", "0.5 [0.4, 0.6]"), ("a", "10"), ("c", "\u22120.2")]
-    rows = "".join(f"<tr><td>{name}</td><td>{value}</td></tr>" for name, value in cells)
-    table = f"<thead><tr><th>model</th><th>value</th></tr></thead><tbody>{rows}</tbody>"
-    script = (ROOT / "docs" / "sort.js").read_text(encoding="utf-8")
-    page = tmp_path / "page.html"
-    page.write_text(
-        f'<meta charset="utf-8"><div class="sortable"><table>{table}</table></div><script>{script}</script>'
-    )
-    with headless(tmp_path / "profile") as browser:
-        browser.get(page.as_uri())
-        wait_until(lambda: browser.execute_script("return document.readyState") == "complete")
-
-        def order_after_click(column: int) -> str:
-            browser.find_elements("css selector", "th")[column].click()
-            return re.sub(r"\W", "", "".join(td.text for td in browser.find_elements("css selector", "td:first-child")))
-
-        assert [order_after_click(1), order_after_click(1), order_after_click(0)] == ["cba", "abc", "abc"]

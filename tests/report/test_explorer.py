@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -19,7 +18,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 from ctxexp import Occurrences, Results, compare
-from ctxexp.report.page.explorer import excerpt, explorer_data, fitting_blocks, pack, spread_layers
+from ctxexp.report.page.explorer import excerpt, explorer_data, fitting_blocks, spread_layers
 from ctxexp.report.page.word_map import WordMap
 from tests.browser import headless, texts, wait_until
 from tests.measuring_helpers import measure, row_index_of
@@ -176,13 +175,6 @@ def test_many_models_and_long_texts_fit_the_page() -> None:
     (layers,) = {tuple(some) for some in spread_layers(deep)}
     assert len(layers) == 12
     assert (layers[0], layers[-1]) == (0, 30)
-
-
-def test_a_block_is_the_same_whenever_it_is_packed() -> None:
-    block = {"occurrences": [["naïve <b>", 0, 5, "", 3]], "models": [{"at": [0], "own": "", "common": ""}]}
-    assert unpack(pack(block)) == block
-    assert pack(block) == pack(block)
-    assert re.fullmatch(r"[\w+/=]+", pack(block), re.ASCII)  # nothing that HTML would escape
 
 
 @pytest.mark.parametrize(
@@ -342,40 +334,6 @@ def test_words_are_explored_in_a_browser(browser: Any) -> None:
 
 
 @pytest.mark.slow
-def test_a_word_is_unpacked_once_it_is_opened(browser: Any) -> None:
-    run = browser.execute_script
-
-    def marks() -> list[str]:
-        every = "[...document.querySelectorAll('#occurrences mark')]"
-        marked: list[str] = run(f"return {every}.map(mark => mark.textContent)")
-        return marked
-
-    run(
-        """window.unpacked = 0;
-        const Plain = DecompressionStream;
-        window.DecompressionStream = class extends Plain { constructor(form) { super(form); window.unpacked++; } };"""
-    )
-    wait_until(marks)
-    buttons = "const buttons = [...document.querySelectorAll('#bars .words button')];"
-    words = run(f"{buttons} return buttons.slice(0, 3).map(button => button.textContent)")
-    overview, blocks = data_of(runs())
-    for word in words:
-        run(f"{buttons} buttons.find(button => button.textContent === arguments[0]).click()", word)
-        n = len(unpack(blocks[f"word-{overview['words'].index(word)}"])["occurrences"])
-        wait_until(lambda word=word, n=n: marks() == [word] * n)
-    assert run("return window.unpacked") == len(set(words))
-    run(f"{buttons} buttons.find(button => button.textContent === arguments[0]).click()", words[0])
-    wait_until(lambda: set(marks()) == {words[0]})
-    assert run("return window.unpacked") == len(set(words))  # it was kept
-
-    # of two that are opened at once the second is shown
-    click = "const both = buttons.slice(5, 7); both.forEach(button => button.click());"
-    first, second = run(f"{buttons} {click} return both.map(button => button.textContent)")
-    wait_until(lambda: set(marks()) == {second})
-    assert first != second
-
-
-@pytest.mark.slow
 def test_a_browser_that_cannot_unpack_says_so_and_shows_the_measures(browser: Any) -> None:
     run = browser.execute_script
     wait_until(lambda: run("return document.querySelectorAll('#occurrences li').length"))
@@ -384,25 +342,6 @@ def test_a_browser_that_cannot_unpack_says_so_and_shows_the_measures(browser: An
     assert run("return document.querySelectorAll('#occurrences li').length") == 0
     word = run("return document.querySelectorAll('#bars .words button')[2].textContent")
     wait_until(lambda: word in texts(browser, "#takeaways li")[0])
-
-
-@pytest.mark.slow
-def test_the_explorer_fits_a_phone(window: Any, page: Path) -> None:
-    phone = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
-    window.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
-    window.get(page.as_uri())
-    run = window.execute_script
-    wait_until(lambda: run("return document.querySelectorAll('#occurrences li').length"))
-    assert run("return document.documentElement.scrollWidth") <= 390
-    run("document.querySelector('#bars .words').scrollIntoView()")
-    button = window.find_element("css selector", "#bars .words button")
-    name = button.text
-    button.click()
-    wait_until(lambda: name in texts(window, "#takeaways li")[0])
-    above = "const at = document.getElementById('explorer').getBoundingClientRect().top; return at > -5 && at < 200"
-    wait_until(lambda: run(above))
-    assert window.get_log("browser") == []
-    window.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 @pytest.mark.slow
