@@ -45,9 +45,7 @@ Alone = shipped("control", "alone")
 NoFirst = shipped("control", "no_first")
 NoSinks = shipped("control", "no_sinks")
 Shuffled = shipped("control", "shuffled")
-Uncontrolled = shipped("control", "none")
 
-Local = shipped("engine", "local")
 MlflowSink = shipped("sink", "mlflow")
 
 bert = shipped("model", "bert")

@@ -89,45 +89,6 @@ def test_a_notebook_shows_what_is_stored_in_it(path: Path, tmp_path: Path, run: 
     assert path.stat().st_size < 320_000
 
 
-@pytest.mark.slow
-def test_bars_move_in_a_cell_and_leave_it_empty(tmp_path: Path, run: Callable[[Any, Path], list[str]]) -> None:
-    code = """
-        from ctxexp.progress import Progress
-        progress = Progress()
-        for name in ("encode", "measuring"):
-            with progress.stage(name, total=2, unit="layers") as stage:
-                stage.advance(2, tables="1/1")
-    """
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(re.sub("^ {8}", "", code, flags=re.M))])
-    shown = run(book, tmp_path)
-    assert [s.partition(":")[0] for s in shown if s] == ["encode", "measuring"]
-    assert [o.data for o in book.cells[0].outputs] == [{"text/plain": ""}]
-
-
-@pytest.mark.slow
-def test_a_figure_is_shown_once_a_cell(tmp_path: Path, run: Callable[[Any, Path], Any]) -> None:
-    """With a semicolon, in a loop and as the last value."""
-    cells = [
-        """
-        import numpy as np
-        import ctxexp
-        from ctxexp.results.values import Key, Values
-        values = Values()
-        values.set(Key("self_similarity", "raw"), np.array([0.9, 0.5]))
-        results = ctxexp.Results.of(values)
-        """,
-        "results.plot();",
-        "results.plot('self_similarity')",
-        "figures = [results.plot(), ctxexp.compare([results, results]).plot()]",
-        "figures[0]",
-        "1",
-    ]
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(re.sub("^ +", "", c, flags=re.M)) for c in cells])
-    run(book, tmp_path)
-    pictures = [sum("image/png" in o.get("data", ()) for o in cell.outputs) for cell in book.cells]
-    assert pictures == [0, 1, 1, 2, 1, 0]
-
-
 if __name__ == "__main__":
     for path in BOOKS:
         book = nbformat.read(path, as_version=4)

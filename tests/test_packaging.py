@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 import runpy
 import subprocess
@@ -61,15 +60,6 @@ def constraints() -> dict[str, str]:
 
 
 SETUP = ("test", "lint", "gguf")  # the extras of which `make setup` brings all or some
-MACHINES = [
-    {"sys_platform": system, "platform_system": name, "platform_machine": machine, "python_version": python}
-    for system, name, machine in (
-        ("linux", "Linux", "x86_64"),
-        ("linux", "Linux", "aarch64"),
-        ("darwin", "Darwin", "arm64"),
-    )
-    for python in ("3.11", "3.14")  # a marker names versions below one or from one on
-]
 
 
 def test_the_constraints_hold_every_version_that_is_here(script: dict[str, Any], constraints: dict[str, str]) -> None:
@@ -77,38 +67,6 @@ def test_the_constraints_hold_every_version_that_is_here(script: dict[str, Any],
     here = script["versions"](script["asked"](SETUP))
     assert {name: constraints.get(name) for name in here} == here, "run .ci/constraints.py"
     assert {"torch", "mkdocs", "sqlalchemy", "pytest", "twine"} <= {*constraints}
-
-
-def test_the_constraints_hold_what_pips_default_torch_brings_on_linux(
-    script: dict[str, Any], constraints: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The metadata of its CUDA build and of the libraries that this asks for, as their wheels have them, without their
-    gigabytes: names of `tests/torch_cuda.json`, taken anew for another torch."""
-    if sys.platform != "linux":
-        pytest.skip("torch has CUDA builds for Linux")
-    wheels = json.loads((ROOT / "tests" / "torch_cuda.json").read_text(encoding="utf-8"))
-    for name, wheel in wheels.items():
-        folder = tmp_path / f"{name.replace('-', '_')}-{wheel['version']}.dist-info"
-        folder.mkdir()
-        lines = [f"Name: {name}", f"Version: {wheel['version']}", *(f"Requires-Dist: {r}" for r in wheel["requires"])]
-        (folder / "METADATA").write_text("\n".join(["Metadata-Version: 2.1", *lines, ""]), encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-    here = script["versions"](script["asked"](SETUP))
-    assert {"nvidia-cublas", "nvidia-nvjitlink", "triton", "cuda-pathfinder"} <= {*here}
-    assert {*wheels} <= {*here}
-    assert {name: constraints.get(name) for name in here} == here, "run .ci/constraints.py"
-
-
-@pytest.mark.parametrize(
-    "machine", MACHINES, ids=lambda m: "-".join(m[k] for k in ("platform_system", "platform_machine", "python_version"))
-)
-def test_the_constraints_name_what_other_systems_and_pythons_get(
-    script: dict[str, Any], constraints: dict[str, str], machine: dict[str, str]
-) -> None:
-    """On paper: by the markers of what is installed here."""
-    asked = script["closure"](script["asked"](SETUP), environment=machine)
-    assert {*asked} - {*constraints} == set(), "run .ci/constraints.py"
-    assert ("appnope" in asked) == (machine["sys_platform"] == "darwin")
 
 
 def test_one_version_everywhere() -> None:
@@ -132,23 +90,6 @@ def test_no_file_names_a_registry_host() -> None:
     ):
         for path in ROOT.glob(pattern):
             assert not re.search(r"(pypi|pythonhosted|npmjs)\.org|--index-url|--extra-index", path.read_text()), path
-
-
-LATER = {  # keywords that came with a patch release of a Python that we support: the call, the keyword
-    ("extractall", "filter"),  # 3.11.4; Debian 12 has 3.11.2
-    ("unpack_archive", "filter"),
-}
-
-
-def test_nothing_needs_a_patch_release() -> None:
-    """`requires-python` says 3.11, which systems have without its patches."""
-    folders = ["ctxexp", "plugins", "tests", "docs", "benchmarks", ".ci"]
-    for path in (path for folder in folders for path in (ROOT / folder).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call):
-                name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-                late = [word.arg for word in node.keywords if (name, word.arg) in LATER]
-                assert not late, f"{path}:{node.lineno}: {name}({late[0]}=...) is not in 3.11.0"
 
 
 # Modules that a distribution of another name brings; the rest are called as their distribution is.

@@ -60,25 +60,6 @@ def test_uv_is_told_what_pip_is_told(script: dict[str, Any]) -> None:
     assert script["uv_variables"]({"trusted-host": "m n"}, {}) == {"UV_INSECURE_HOST": "m n"}
 
 
-@pytest.mark.parametrize(
-    ("own", "left"),
-    [
-        ({"UV_DEFAULT_INDEX": "mine"}, {"UV_INDEX": "u", "UV_INDEX_STRATEGY": "unsafe-best-match"}),
-        ({"UV_EXTRA_INDEX_URL": "mine"}, {"UV_DEFAULT_INDEX": "i"}),
-    ],
-)
-def test_what_uv_is_told_already_stands(script: dict[str, Any], own: dict[str, str], left: dict[str, str]) -> None:
-    variables = script["uv_variables"]({"index-url": "i", "extra-index-url": "u"}, own)
-    assert {k: v for k, v in variables.items() if k not in own} == left
-    assert {k: v for k, v in variables.items() if k in own} == {k: v for k, v in own.items() if k in variables}
-
-
-@pytest.mark.parametrize("value", ["1", "YES"])
-def test_no_index_is_an_option(script: dict[str, Any], value: str) -> None:
-    assert script["uv_options"]({"no-index": value}) == ["--no-index"]
-    assert script["uv_options"]({"no-index": "false"}) == script["uv_options"]({}) == []
-
-
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A folder, with a space in its name, that has the script and, in `wheels`, a wheel of the package `greeting`."""
@@ -155,13 +136,3 @@ def test_pip_installs_where_uv_can_t_be_had(checkout: Path) -> None:
     assert done.stdout.startswith("installed with pip in ")
     assert greeting(checkout / "env") == "hello True"
     assert [path.name for path in (checkout / ".venv-tools").iterdir()] == ["pip"]
-
-
-def test_pip_installs_where_it_is_asked_to(checkout: Path) -> None:
-    done = run(checkout, "env", "greeting", INSTALLER="pip")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("installed with pip in ")
-    assert greeting(checkout / "env") == "hello True"
-    missing = run(checkout, "env", "no-such-thing", INSTALLER="pip")
-    assert missing.returncode == 1
-    assert "Traceback" not in missing.stderr

@@ -20,7 +20,7 @@ import pytest
 from ctxexp import datasets
 from ctxexp.datasets import downloads
 from ctxexp.errors import ConfigError, DataError
-from tests.shipped import polysemy, sick_r, sts, sts_2012_2016, sts_b, text
+from tests.shipped import polysemy, sick_r, sts, text
 
 
 def test_polysemy_has_what_its_card_says() -> None:
@@ -112,30 +112,6 @@ def test_quotes_are_text_and_empty_gold_is_left_out(tmp_path: Path) -> None:
     corpus = sts(path=str(root), tasks=["STS13"])
     assert [s.text for s in corpus.sentences[:4]] == ['He said "no', 'She said "yes"', "C", "D"]
     assert [p.gold for p in corpus.pairs[:2]] == [5.0, 0.0]
-
-
-def test_semeval_errors_say_file_line_and_remedy(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"has 2 lines but .*STS\.gs\.FNWN\.txt has 1"):
-        sts(path=str(_sts_folder(tmp_path / "a", "A\tB\nC\tD\n", "1\n")), tasks=["STS13"])
-    with pytest.raises(DataError, match=r"STS\.gs\.FNWN\.txt, line 1: gold score 'high' is not a number"):
-        sts(path=str(_sts_folder(tmp_path / "b", "A\tB\n", "high\n")), tasks=["STS13"])
-    with pytest.raises(DataError, match=r"line 1: no tab"):
-        sts(path=str(_sts_folder(tmp_path / "c", "A B\n", "1\n")), tasks=["STS13"])
-    with pytest.raises(DataError, match=r"\(dataset\.path\) should hold the folders STS2012-test"):
-        sts_2012_2016(path=str(tmp_path / "a"))
-    (tmp_path / "STSbenchmark").mkdir()
-    with pytest.raises(DataError, match=r"no sts-test\.csv or sts-test\.csv\.gz"):
-        sts_b(path=str(tmp_path))
-    (tmp_path / "STSbenchmark" / "sts-test.csv").write_text("one\ttwo\n")
-    with pytest.raises(DataError, match=r"sts-test\.csv, line 1: 2 tab-separated fields; expected at least 7"):
-        sts_b(path=str(tmp_path))
-    (tmp_path / "one" / "STS2013-test").mkdir(parents=True)
-    with pytest.raises(DataError, match=r"expected 3 files named \*\.input\.<subset>\.txt \(or \.gz\), found none"):
-        sts(path=str(tmp_path / "one"), tasks=["STS13"])
-    (tmp_path / "SICK").mkdir()
-    (tmp_path / "SICK" / "SICK_test_annotated.txt").write_bytes(b"pair_ID\tA\r\n1\tA\tB\r\n")
-    with pytest.raises(DataError, match=r"no column 'sentence_A'; it has 'pair_ID', 'A'"):
-        sick_r(path=str(tmp_path))
 
 
 def test_columns_of_sick_are_those_of_its_header(tmp_path: Path) -> None:

@@ -203,24 +203,6 @@ def test_a_folder_is_read_by_kind_and_says_what_it_leaves(tmp_path: Path) -> Non
         read(tmp_path)
 
 
-def test_a_column_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
-    """A file of pandas' index, whose name is empty, and rows of which the first lacks the column."""
-    frame = pd.DataFrame({"review": ["The bank .", "A dog ."], "stars": [5, 1]})
-    frame.to_csv(tmp_path / "a.csv")
-    for choices in ({}, {"column": "reveiw"}, {"column": ""}, {"column": "review", "documents": "star"}):
-        with pytest.raises(DataError, match=r"no column .*; it has '', 'review', 'stars'"):
-            read(tmp_path / "a.csv", **choices)
-    assert read(tmp_path / "a.csv", column="review") == ["The bank .", "A dog ."]
-    (tmp_path / "b.jsonl").write_text(
-        '{"id": 1}\n{"id": 2, "sentence": "One ."}\n{"sentence": "Two .", "text": "3 ."}\n'
-    )
-    assert read(tmp_path / "b.jsonl", "column 'text', 3 rows, 2 without text") == ["3 ."]
-    assert read(tmp_path / "b.jsonl", column="sentence") == ["One .", "Two ."]
-    (tmp_path / "c.jsonl").write_text('{"text": "One .", "text": "Two ."}\n')
-    with pytest.raises(DataError, match=r"c\.jsonl, line 1: .*the key 'text' stands twice"):
-        read(tmp_path / "c.jsonl")
-
-
 def test_a_saved_folder_is_what_its_manifest_says(tmp_path: Path) -> None:
     def save(folder: Path, shards: dict[str, list[str]], named: list[str]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -291,17 +273,6 @@ def test_tables_in_memory_are_read_as_files_are(tmp_path: Path, caplog: pytest.L
             found(table)
     with pytest.raises(ConfigError, match="column='text' is of a table"):
         found(["a b"], "text")
-
-
-def test_a_data_set_of_the_library_is_a_table() -> None:
-    datasets = pytest.importorskip(  # a part of it: `datasets` alone is this folder too
-        "datasets.dataset_dict", reason="datasets isn't installed: pip install 'ctxexp-scale[huggingface]'"
-    )
-    rows = datasets.Dataset.from_list([{"text": "A dog ."}, {"text": None}, {"text": "A cat ."}])
-    for table in (rows, rows.to_iterable_dataset(), rows["text"], datasets.DatasetDict({"train": rows})):
-        assert texts_of(table) == ["A dog .", "A cat ."]
-    with pytest.raises(ConfigError, match=r"a mapping of data sets \(train, test\); give one, as in text\['train'\]"):
-        texts_of(datasets.DatasetDict({"train": rows, "test": rows}))
 
 
 def test_polars_is_read_as_pandas_is() -> None:

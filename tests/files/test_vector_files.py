@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,33 +38,6 @@ def test_what_is_written_is_read_to_the_last_bit(tmp_path: Path) -> None:
     assert WordVectors.read(path).vectors.tobytes() == x.tobytes()
     (one,) = word_vectors(path=str(path)).encode(Corpus.of("c", [["w7", "w3"]]).sentences)
     assert np.array_equal(one.layers[0], x[[7, 3]])
-
-
-TEXTS = {
-    "glove": "a 1 2.5\nb -1 1e-3\n",
-    "word2vec": "2 2\na 1 2.5\nb -1 1e-3\n",
-    "fasttext": "2 2\na 1 2.5 \nb -1 1e-3 \n",
-    "windows": "2 2\r\na 1 2.5\r\nb -1 1e-3\r\n",
-    "tabs": "a\t1\t2.5\nb\t-1\t1e-3\n",
-    "marked": "\ufeffa 1 2.5\nb -1 1e-3\n",
-    "no end": "a 1 2.5\nb -1 1e-3",
-    "blank end": "a 1 2.5\nb -1 1e-3\n\n",
-}
-
-
-@pytest.mark.parametrize("name", TEXTS)
-def test_text_as_it_comes(tmp_path: Path, name: str) -> None:
-    (tmp_path / "v.txt").write_bytes(TEXTS[name].encode())
-    (tmp_path / "v.txt.gz").write_bytes(gzip.compress(TEXTS[name].encode()))
-    for path in tmp_path.iterdir():
-        got = WordVectors.read(path)
-        assert got.words == ["a", "b"]
-        assert got.vectors.tolist() == np.array([[1, 2.5], [-1, 1e-3]], np.float32).tolist()
-
-
-def test_a_word_may_hold_blanks(tmp_path: Path) -> None:
-    (tmp_path / "v").write_text("a 1 2\n. . . 3 4\nat me@here.org 5 6\n")
-    assert WordVectors.read(tmp_path / "v").words == ["a", ". . .", "at me@here.org"]
 
 
 def test_only_wanted_words_are_kept(tmp_path: Path) -> None:
@@ -114,17 +86,6 @@ def test_a_malformed_file_is_refused_with_the_place(tmp_path: Path, raw: bytes, 
     (tmp_path / "v").write_bytes(raw)
     with pytest.raises(ModelError, match=f"v: .*{message}"):
         WordVectors.read(tmp_path / "v")
-
-
-def test_more_mistakes(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="absent"):
-        WordVectors.read(tmp_path / "absent")
-    (tmp_path / "v.gz").write_bytes(gzip.compress(b"a 1 2\n" * 99_999)[:-20])
-    with pytest.raises(ModelError, match=r"v\.gz"):
-        WordVectors.read(tmp_path / "v.gz")
-    blank = WordVectors(["x y", ""], np.ones((2, 2), np.float32))
-    with pytest.raises(ModelError, match="can't hold the word 'x y'"):
-        blank.save(tmp_path)
 
 
 # The encoder.

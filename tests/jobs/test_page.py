@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import webbrowser
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ctxexp import Results, compare
-from ctxexp.report import page
 from tests.sample_results import results_with, run_info
 from tests.warm import Warm
 
@@ -35,20 +33,6 @@ def test_a_single_runs_page_is_named_last_and_opened(tmp_path: Path, warm: Warm)
     assert done.stdout.splitlines()[-1] == f"report: {report}"
     assert (tmp_path / "opened").read_text().strip() == report.as_uri()
     assert "<h1>bert (text.txt, min_contexts 2), layer by layer</h1>" in report.read_text(encoding="utf-8")
-
-
-def test_a_page_that_cannot_be_opened_is_a_warning(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(page, "_opens", True)
-    monkeypatch.setattr(webbrowser, "open", lambda url: False)
-    page.show_page(tmp_path)
-    assert capsys.readouterr() == ("", "")  # nothing was measured
-    (tmp_path / "report.html").touch()
-    page.show_page(tmp_path)
-    out, err = capsys.readouterr()
-    assert out.split() == ["report:", str(tmp_path / "report.html")]
-    assert err == "warning: no browser to open the report in\n"
 
 
 def test_results_write_their_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

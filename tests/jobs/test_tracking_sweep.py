@@ -15,15 +15,13 @@ import numpy as np
 import pytest
 
 import ctxexp
-from ctxexp.command import configured
 from ctxexp.errors import ModelError, Terminated
 from ctxexp.files.job_folder import job_folder
-from ctxexp.jobs import labels, run_name, title_of
 from ctxexp.jobs.sending import send_sweep
 from ctxexp.jobs.sweep import close_sweep, note_failure, open_sweep, settled
 from ctxexp.report import colours
 from ctxexp.sinks import SweepReport, SweepRow
-from ctxexp.sinks.views import job_note, sweep_note
+from ctxexp.sinks.views import sweep_note
 from tests.composed import run_command_line
 from tests.sample_results import results_with
 from tests.tracked import client_of, finish_job, stored_sweep
@@ -213,40 +211,10 @@ def test_an_unopenable_store_stops_the_sweep_before_any_job(tmp_path: Path, monk
     assert not (tmp_path / "mlruns" / "results").exists()
 
 
-def test_labels_are_names_and_what_tells_namesakes_apart() -> None:
-    assert labels([("bert", ["model=bert"]), ("elmo", ["model=elmo"])]) == ["bert", "elmo"]
-    jobs = [("bert", ["model=bert", "seed=1"]), ("bert", ["model=bert", "seed=2"]), ("elmo", ["seed=2"])]
-    assert labels(jobs) == ["bert (seed 1)", "bert (seed 2)", "elmo"]
-    jobs = [("bert", ["dataset=sts_b", "dataset.path=/a/b"]), ("bert", ["dataset=polysemy", "metric=[a,b]"])]
-    assert labels(jobs) == ["bert (sts_b, b)", "bert (polysemy, a, b)"]
-    jobs = [("bert", [f"sentence.pooling={which}", "model.pooling=first"]) for which in ("mean", "cls")]
-    assert labels(jobs) == ["bert (sentence pooling mean)", "bert (sentence pooling cls)"]
-    assert labels([("bert", []), ("bert", []), ("", ["model=x"])]) == ["bert", "bert #2", "model=x"]
-
-
-def test_a_runs_name_tells_what_its_title_does_not() -> None:
-    assert (
-        run_name("bert", ["model=bert", "weights=untrained", "cache.folder=x", "+experiment=cai_2021"])
-        == "bert (cai_2021)"
-    )
-    texts = ["model=gpt2 dataset=text dataset.path=/a/b.txt", "dataset=text dataset.path='/a/c.txt'", "dataset=sts_b"]
-    assert [run_name("x", text.split()) for text in texts] == ["x (b.txt)", "x (c.txt)", "x (sts_b)"]
-    ways = ["seed=1", "model.layers=[0]", "sentence.pooling=cls", "min_contexts=3"]
-    names = [run_name("x", [way]) for way in ways]
-    assert names == ["x (seed 1)", "x (layers 0)", "x (sentence pooling cls)", "x (min_contexts 3)"]
-    assert run_name("x pooling=first", ["model.pooling=first", "dtype=float16"]) == "x pooling=first"
-    assert {title_of(name, [way]) for name, way in zip(names, ways, strict=True)} == {"x"}
-
-
 def test_folders_of_jobs_are_readable_and_safe(tmp_path: Path) -> None:
     found = job_folder(tmp_path, "s", 3, ["model=bert", "tracking.sweep=s", "dataset.path=/a b/c"])
     assert found == tmp_path / "results" / "s" / "003_model=bert_dataset.path=_a_b_c"
     assert job_folder(tmp_path, "s") == tmp_path / "results" / "s" / "run"
-
-
-@pytest.mark.parametrize("value", ["plain", "with space", "it's", "a\\b", "a\\'b", "$x=1,2", "/ü/{}[]"])
-def test_quoted_values_come_back_from_hydra(value: str) -> None:
-    assert configured("bert", options={"tracking.folder": value}).tracking.folder == value
 
 
 FLAT = results_with({"self_similarity/raw": np.ones(2)})
@@ -337,14 +305,3 @@ def test_note_is_a_table_of_linked_jobs() -> None:
     lines = sweep_note(SweepReport([row]), sent, "http://h/#/experiments/1/runs?x").splitlines()
     assert lines[0].startswith("[Curves of all jobs](#/experiments/1/runs?x). MLflow's own *Compare* page shows last")
     assert lines[-1] == "| bert | FAILED | [01234567](#/experiments/1/runs/0) | a / b |"
-
-
-def test_a_jobs_note_is_its_table() -> None:
-    curves = {"self_similarity/raw": np.array([0.5, np.nan]), "word_norm/raw": np.array([1.25, 12.5])}
-    found = results_with(curves)
-    lines = job_note(found, "1", "r").splitlines()
-    assert lines[0] == "Self similarity in this run: one layer, 0 (0.50 at layer 0)."
-    assert lines[2] == "```"
-    assert [line.split() for line in lines[5:7]] == [["0", "0.500", "1.250"], ["1", "12.500"]]
-    assert "[files](#/experiments/1/runs/r/artifacts)" in lines[-1]
-    assert "```" not in job_note(results_with({}), "1", "r")

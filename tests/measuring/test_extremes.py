@@ -10,7 +10,6 @@ import pytest
 
 import ctxexp
 from ctxexp import Corpus, EncodedSentence, Encoder, Occurrences, Results, Sentence
-from ctxexp.measuring.writing import listed_factor
 from ctxexp.report.page.explorer import explorer_data
 from ctxexp.report.page.word_map import extremes
 from tests.measuring_helpers import DIM, MemoryStore, measure, row_index_of
@@ -123,10 +122,3 @@ def test_extremes_intervals_of_equal_words_cover_as_stated(n_words: int, least: 
     assert 0.92 <= np.mean(held) <= 0.985, np.mean(held)
     assert np.mean(naive) < 0.86
     assert len(held) == 500
-
-
-def test_the_factor_is_students_quantile_for_the_selection() -> None:
-    np.testing.assert_allclose(listed_factor(np.array([10_000, 5]), 20), [1.96, 2.776], atol=2e-3)  # all are listed
-    np.testing.assert_allclose(listed_factor(np.array([10_000]), 200), [2.807], atol=5e-3)  # 1 - .0025
-    np.testing.assert_allclose(listed_factor(np.array([10_000, 2]), 5), [1.96, 12.706], atol=2e-3)  # fewer than listed
-    assert np.isnan(listed_factor(np.array([1, 0]), 200)).all()

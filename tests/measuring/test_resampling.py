@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ctxexp_compare.contract import ComparisonStream
-from scipy import stats
 
 import ctxexp
 from ctxexp import Corpus, Pair, Sentence
@@ -90,12 +89,6 @@ def test_one_cluster_has_no_known_spread() -> None:
     two = resampling.Clusters("sentence", 2, np.arange(2), np.arange(2))
     assert Resamples(two, 0, np.random.default_rng(0)).of(Curve(np.ones(2), np.zeros((2, 2)))).shape == (2, 0)
     assert np.isfinite(Resamples(two, 3, np.random.default_rng(0)).of(Curve(np.ones(2), np.zeros((2, 2))))).all()
-
-
-def test_students_factor_is_his_quantiles() -> None:
-    for n, rel in ((4, 1e-2), (6, 2e-3), (12, 1e-4), (100, 1e-6)):
-        exact = stats.t.ppf(0.975, n - 1) / stats.norm.ppf(0.975) * np.sqrt(n / (n - 1))
-        assert Resamples.student(n) == pytest.approx(exact, rel=rel)
 
 
 def test_intervals_means_and_weighted_means_leave_out_what_is_undefined() -> None:

@@ -124,18 +124,6 @@ def test_published_weights_are_found_under_their_older_id(cache: Path, tiny: Pat
     assert f"bert-base-cased@{checkpoint.PUBLISHED_CHECKPOINTS['bert'].revision}" in made.name
 
 
-def test_either_name_of_a_checkpoint_finds_the_cached_one(cache: Path, tiny: Path) -> None:
-    pinned = checkpoint.PUBLISHED_CHECKPOINTS["bert-base-uncased"].revision
-    cached(cache, "google-bert/bert-base-uncased", tiny, pinned)
-    found, weights = Checkpoint.of("bert-base-uncased"), Checkpoint.of(str(tiny)).weights_hash
-    assert found.identity == f"google-bert/bert-base-uncased@{pinned} weights sha256:{weights}"  # read, not by name
-    cached(cache, "bert-base-cased", tiny)  # not the pinned commit: better than none
-    assert Checkpoint.of("google-bert/bert-base-cased").revision == COMMIT
-    revision = checkpoint.PUBLISHED_CHECKPOINTS["bert-large-uncased"].revision
-    with pytest.raises(ModelError, match=f"no checkpoint bert-large-uncased at revision {revision}"):
-        Checkpoint.of("bert-large-uncased")
-
-
 def test_a_cache_without_a_tokenizer_is_completed(hub: list[str], cache: Path, tiny: Path) -> None:
     for file in cached(cache, "me/tiny", tiny).glob("tokenizer*"):
         file.unlink()
@@ -183,20 +171,6 @@ def test_what_the_hub_answers_is_said(hub: list[str]) -> None:
         Checkpoint.of("me/tiny", "v9")
 
 
-def test_messages(tiny: Path, tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"no folder .*/none \(checkpoint=.*/none\)"):
-        Checkpoint.of(str(tmp_path / "none"))
-    with pytest.raises(ModelError, match="'a b' is neither a folder nor a hub id"):
-        Checkpoint.of("a b")
-    with pytest.raises(ModelError, match=r"revision=main names a commit of the hub, and .* is a folder: leave it out"):
-        Checkpoint.of(str(tiny), "main")
-    with pytest.raises(ModelError, match=r"has no config.json, so it is no transformers checkpoint"):
-        checkpoint.folder_checkpoint(tmp_path, source="x")
-    (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(ModelError, match=r"has no model.safetensors; it holds config.json: .* save_pretrained"):
-        checkpoint.folder_checkpoint(tmp_path, source="x")
-
-
 def test_a_sharded_checkpoint_needs_every_part(tiny: Path, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     names = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"]
@@ -207,39 +181,6 @@ def test_a_sharded_checkpoint_needs_every_part(tiny: Path, tmp_path: Path) -> No
         checkpoint.folder_checkpoint(tmp_path, source="x")
     (tmp_path / names[1]).write_bytes(b"2")
     assert len(checkpoint.folder_checkpoint(tmp_path, source="x").weights_hash) == 16
-
-
-FORMS = {  # what lies there in place of the weights, and a word of the command that makes a model of it
-    "global_step5/mp_rank_00_model_states.pt": "zero_to_fp32.py",
-    "pytorch_model_fsdp_0/__0_0.distcp": "accelerate merge-weights .*/pytorch_model_fsdp_0 ",
-    "model.fp16.safetensors": "variant='fp16'",
-    "checkpoint-1000/config.json": "checkpoint=.*/checkpoint-1000$",
-    "0_Transformer/config.json": "checkpoint=.*/0_Transformer$",
-    "onnx/model.onnx": "an exported graph .*hf download NAME --local-dir new",
-    "openvino_model.bin": "an exported graph .*hf download NAME --local-dir new",
-    "tf_model.h5": "from_tf=True",
-    "flax_model.msgpack": "from_flax=True",
-    "model.ckpt": "pickled weights",
-    "model.Q4_0.gguf": "checkpoint=.*Q4_0.gguf$",
-    "other.safetensors": "mv .*other.safetensors .*/model.safetensors",
-    "cc.de.300.bin": "fasttext.load_model",
-    "words.kv": "save_word2vec_format",
-    "words.dat": "pickled weights",
-}
-HEADS = {".gguf": b"GGUF", ".bin": b"\xba\x16\x4f\x2f", ".kv": b"\x80\x04"}
-
-
-@pytest.mark.parametrize("name", FORMS)
-def test_a_refusal_names_what_is_there_and_how_it_is_converted(tmp_path: Path, name: str) -> None:
-    file = tmp_path / name
-    for path in (file, tmp_path / "checkpoint-500" / "config.json" if "checkpoint" in name else file):
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(HEADS.get(file.suffix, b"") if "openvino" not in name else b"")
-    with pytest.raises(ModelError, match=rf"it holds {name.split('/')[0]}.*: .*{FORMS[name]}"):
-        Checkpoint.of(str(tmp_path))
-    if file.suffix in (".bin", ".kv", ".onnx") and "openvino" not in name:  # a file by itself
-        with pytest.raises(ModelError, match=FORMS[name]):
-            Checkpoint.of(str(file))
 
 
 @pytest.mark.parametrize("index", ["", "{}"])

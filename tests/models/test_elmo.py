@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import http.server
 import json
-import threading
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,8 +20,6 @@ from ctxexp.models.elmo import encoder as reading
 from ctxexp.models.elmo.encoder import character_ids
 from ctxexp.models.elmo.files import (
     layout,
-    locate,
-    original_files,
     read_options,
     read_weights,
     write_options,
@@ -32,8 +27,6 @@ from ctxexp.models.elmo.files import (
 )
 from tests.shipped import elmo
 from tests.tiny_models import elmo_options as small
-
-ORIGINAL = "elmo_2x4096_512_2048cnn_2xhighway"
 
 SENTENCES = {"allennlp": "sentences.json", "bilm_tf": "lm_embeddings_sentences.json"}
 BOUND = 5e-6
@@ -269,21 +262,6 @@ def test_the_name_changes_with_whatever_changes_the_vectors(tmp_path: Path) -> N
 # ---------------------------------------------------------------- files
 
 
-def test_files_survive_writing_and_reading(tmp_path: Path) -> None:
-    net = network(options := small(projection=13, cell_clip=float("inf"), n_highway=2))
-    write_options(tmp_path / "o.json", options)
-    write_weights(tmp_path / "w.hdf5", net.state_dict(), options)
-    assert read_options(tmp_path / "o.json") == options
-    read = read_weights(tmp_path / "w.hdf5", options)
-    assert read.keys() == net.state_dict().keys()
-    for name, value in net.state_dict().items():
-        assert torch.equal(read[name], value), name
-    write_weights(tmp_path / "half.hdf5", net.state_dict(), options, dtype="float16")
-    for name, value in read_weights(tmp_path / "half.hdf5", options).items():
-        assert value.dtype == torch.float32
-        torch.testing.assert_close(value, net.state_dict()[name], rtol=1e-3, atol=1e-6)
-
-
 def test_the_published_shape_has_its_93_6_million_parameters() -> None:
     filters = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
     options = small(character_dim=16, filters=filters, n_highway=2, cells=4096, projection=512)
@@ -376,65 +354,6 @@ def test_missing_and_unreadable_files_are_named(tmp_path: Path) -> None:
 
 
 # ---------------------------------------------------------------- where the files are
-
-
-class _Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[tuple[str, Path]]:
-    """The address of a web server, and the folder that it serves."""
-    folder = tmp_path / "served"
-    folder.mkdir()
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder))) as httpd:
-        thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        yield f"http://127.0.0.1:{httpd.server_port}", folder
-        httpd.shutdown()
-        thread.join()
-
-
-def test_urls_are_downloaded_once(
-    server: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    url, folder = server
-    monkeypatch.setenv("CTXEXP_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
-    options = small()
-    write_options(folder / "o.json", options)
-    write_weights(folder / "w.hdf5", network(options).state_dict(), options)
-    digest = file_sha256(folder / "w.hdf5")
-    with pytest.raises(ModelError, match=r"weight_file: .*gone\.hdf5 could not be downloaded to .*404"):
-        locate(f"{url}/gone.hdf5", "weight_file")
-    assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
-    with caplog.at_level("INFO", logger="ctxexp"):
-        first = elmo(options_file=f"{url}/o.json", weight_file=f"{url}/w.hdf5")
-    assert f"(sha256 {digest})" in caplog.text
-    (folder / "w.hdf5").unlink()
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    assert elmo(options_file=f"{url}/o.json", weight_file=f"{url}/w.hdf5").name == first.name
-    with pytest.raises(ModelError, match=r"other\.hdf5 is not in .*HF_HUB_OFFLINE forbids downloading it"):
-        locate(f"{url}/other.hdf5", "weight_file")
-
-
-def test_published_weights_come_from_the_hubs_cache_or_a_message(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CTXEXP_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
-    with pytest.raises(ModelError) as caught:
-        original_files()
-    for part in (str(tmp_path / "hub"), str(tmp_path / "cache"), "HF_HUB_OFFLINE forbids", "model.weight_file=<path>"):
-        assert part in str(caught.value)
-    snapshot = tmp_path / "hub" / "models--someone--elmo" / "snapshots" / "abc"
-    snapshot.mkdir(parents=True)
-    paths = snapshot / f"{ORIGINAL}_options.json", snapshot / f"{ORIGINAL}_weights.hdf5"
-    for path in paths:
-        path.touch()
-    assert original_files() == paths
 
 
 def test_the_mini_tells_contexts_apart_and_untrained_is_another_model() -> None:

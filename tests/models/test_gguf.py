@@ -225,25 +225,6 @@ def test_each_key_and_tensor_that_nothing_follows_is_named(tmp_path: Path) -> No
         huggingface(checkpoint=str(tmp_path / "b.gguf"), device="cpu", unused="refuse")
 
 
-def test_keys_that_change_nothing_are_passed_over(tmp_path: Path) -> None:
-    harmless = {
-        "general.author": "me",
-        "mradermacher.quantized_by": "m",
-        "split.count": 1,
-        "llama.attention.causal": True,
-        "llama.attention.sliding_window": 40,
-        "llama.attention.value_length": HIDDEN // HEADS,
-        "llama.final_logit_softcapping": 30.0,
-        "llama.rope.scaling.type": "none",
-        "llama.rope.freq_base": 10000.0,
-        "tokenizer.chat_template": "x",
-        "tokenizer.ggml.add_space_prefix": False,
-        "tokenizer.ggml.add_bos_token": False,
-    }
-    made = agrees(tmp_path / "a.gguf", by_hand(write(tmp_path / "a.gguf", keys=harmless)))
-    assert (made.n_layers, made.dim, made.window) == (BLOCKS + 1, HIDDEN, 40)
-
-
 def test_it_says_what_was_dequantised_and_knows_its_file(
     tiny: tuple[Path, dict[str, np.ndarray]], tmp_path: Path
 ) -> None:

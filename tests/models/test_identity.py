@@ -44,10 +44,6 @@ def patched(model: Any) -> None:
     model.model.layers[1].mlp.forward = functools.wraps(forward)(lambda x: forward(x * 2))
 
 
-class Scaled(tr.LlamaForCausalLM):
-    """A class of the user's, which another run may have edited."""
-
-
 class Halved(torch.nn.Module):
     """A user's parametrization."""
 

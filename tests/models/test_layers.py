@@ -135,19 +135,3 @@ def test_all_layers_are_kept_where_hooks_can_t_tell_them() -> None:
 
 def kept(out: Any) -> list[int]:
     return [i for i, one in enumerate(out.hidden_states) if one is not None]
-
-
-@pytest.mark.nightly
-def test_the_benchmark_of_gpus_runs_on_a_processor(capsys: pytest.CaptureFixture[str]) -> None:
-    from benchmarks import gpu
-
-    gpu.main(["--tiny", "--minutes", "0.01", "--sentences", "30", "--device", "cpu"])
-    said = capsys.readouterr().out
-    for line in ("bare forward pass, pieces a second", "overlap", "the last layer alone", "one pass", "default sweep"):
-        assert said.count(line) >= 2, line
-    shape = gpu.SHAPES["12 x 768"]
-    assert shape.products(128) == pytest.approx(12 * (12 * 768**2 + 2 * 128 * 768))
-    if not torch.cuda.is_available():
-        with pytest.raises(SystemExit):
-            gpu.main(["--device", "cuda"])
-        assert "sees no GPU here" in capsys.readouterr().err

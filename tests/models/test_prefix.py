@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,8 @@ from ctxexp import CtxexpError, Sentence
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.model import TextStart
 from ctxexp.models.lazy_encoder import LazyEncoder
-from ctxexp.report.wording import encoder_lines
-from ctxexp.results import RunInfo
 from tests import tiny_models
 from tests.composed import config_of
-from tests.sample_results import run_notes
 from tests.shipped import elmo, gpt2
 from tests.tiny_models import encoder
 
@@ -175,30 +171,6 @@ def test_a_model_in_memory_takes_it(tiny_model: Folder) -> None:
     lent = ctxexp.from_transformers(model, tokenizer, prefix="bos")
     for a, b in zip(lent.encode(SENTENCES), encoder(tiny_model("gpt2"), prefix="bos").encode(SENTENCES), strict=True):
         assert np.array_equal(a.layers, b.layers)
-
-
-def test_a_run_says_it_everywhere(caplog: pytest.LogCaptureFixture) -> None:
-    text = ["The bank was steep .", "The old bank was here .", "A bank was there .", "The river was old ."]
-
-    def run(*options: str) -> Any:
-        return ctxexp.measure("gpt2", text, metrics=["word_norm"], options=["min_contexts=2", *options], progress=False)
-
-    with caplog.at_level(logging.INFO, logger="ctxexp"):
-        plain, made = run("control=no_first"), run("model.prefix=bos", "control=no_first")
-    start = TextStart(("<|endoftext|>",), "prefix")
-    said = "<|endoftext|> (model.prefix adds it, not the tokenizer; never measured)"
-    assert (made.info.model.causal, made.info.model.start) == (True, start)
-    assert RunInfo.from_json(made.info.to_json()).model.start == start
-    assert f"  stands first: {said}" in run_notes(made).splitlines()
-    assert "  stands first: the text's own first piece (the tokenizer adds nothing before it)" in run_notes(plain)
-    assert encoder_lines([("gpt2", made)])[0].endswith(f"first: {said}")
-    assert made.info.corpus.left_out == plain.info.corpus.left_out == 4  # the first word of each text, not the prefix
-    notes = [record.getMessage() for record in caplog.records if "not measured" in record.getMessage()]
-    assert notes[0].endswith("occurrences are not measured")
-    assert notes[1].endswith(
-        f"not measured; places are the text's own; what stands before it is never measured: {said}"
-    )
-    assert "stands first" not in run_notes(ctxexp.measure("bert", text, options=["min_contexts=2"], progress=False))
 
 
 def test_models_without_pieces_have_none() -> None:

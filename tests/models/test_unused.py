@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import logging
 import re
 import shutil
-import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -322,33 +320,6 @@ def test_causality_that_config_switches_off_is_read(copy: Callable[[str], Path])
     folder = copy("llama")
     assert encoder(folder).causal
     assert not encoder(edit(folder, is_causal=False), unused="refuse").causal
-
-
-def test_warnings_of_libraries_reach_the_user(copy: Callable[[str], Path], caplog: pytest.LogCaptureFixture) -> None:
-    """A scaling of positions without a type is none to transformers, which says so."""
-    folder = copy("llama")
-    settings = json.loads((folder / "config.json").read_text())
-    settings.pop("rope_parameters")
-    (folder / "config.json").write_text(json.dumps(settings | {"rope_scaling": {"factor": 2.0}}))
-    for _ in range(2):
-        caplog.clear()
-        made = encoder(folder, unused="refuse")
-        assert "Unrecognized keys in `rope_parameters`" in made.details["warnings"]
-        assert "Unrecognized keys in `rope_parameters`" in caplog.text
-
-
-def test_loading_leaves_the_libraries_loggers_as_they_were() -> None:
-    from ctxexp.models.transformer.loading import library_warnings
-
-    logger = logging.getLogger("transformers")
-    before = (list(logger.handlers), logger.level, logger.propagate)
-    with library_warnings() as said:
-        logger.warning("an odd tokenizer")
-        logger.warning("BertModel LOAD REPORT from: x")
-        warnings.warn("odd factors", stacklevel=1)
-        warnings.warn("use another name", DeprecationWarning, stacklevel=1)
-    assert said == ["an odd tokenizer", "odd factors"]
-    assert (list(logger.handlers), logger.level, logger.propagate) == before
 
 
 SAVED_WITH_HEADS = {

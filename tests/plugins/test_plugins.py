@@ -39,7 +39,6 @@ from ctxexp.errors import (
     MetricError,
     PluginError,
     Terminated,
-    error_text,
     plugin_call,
 )
 from ctxexp.plugins.registry import PluginVersion
@@ -527,34 +526,6 @@ def test_a_file_works_in_every_worker_of_a_sweep(tmp_path: Path) -> None:
 # A stranger's sys.exit() ends no command: it is a fault that is named like any other.
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("import sys\nsys.exit()\n", "RuntimeError: it called sys.exit(None)"),
-        (FILE.replace('    register("bits", Bits)', "    exit()"), "RuntimeError: it called sys.exit(None)"),
-        ("raise ValueError('line one\\n' + 1000 * 'x')\n", f"ValueError: line one {'x' * 476}..."),
-    ],
-)
-def test_an_exit_or_flood_at_import_is_one_line(tmp_path: Path, text: str, message: str) -> None:
-    path = write(tmp_path, text)
-    with pytest.raises(PluginError) as caught:
-        registry_of(files=[path])
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
-    assert len(str(caught.value)) < 800
-
-
-def test_what_an_exception_says_is_one_short_line() -> None:
-    class Mute(Exception):  # noqa: N818
-        def __str__(self) -> str:
-            raise ValueError
-
-    assert error_text(KeyError("x")) == "KeyError: 'x'"
-    assert error_text(ValueError()) == "ValueError"
-    assert error_text(ValueError("a\n b" * 1000)) == ("ValueError: " + "a b" * 1000)[:497] + "..."
-    assert error_text(Mute()) == "Mute: (its message can't be shown)"
-
-
 def test_termination_is_no_fault_of_the_code_it_interrupts() -> None:
     message = r"^metric 'm' failed: RuntimeError: it called sys\.exit\(3\)$"
     with pytest.raises(MetricError, match=message) as caught, plugin_call("metric", "m"):
@@ -572,25 +543,3 @@ def test_a_name_that_no_command_line_could_choose_is_refused(name: Any) -> None:
     registry = registry_of([("odd", _plugin(register_models=offers))])
     assert ": expected a name of letters, digits, _ . - that is not null" in registry.broken[0]
     assert name not in registry.names("model")
-
-
-@pytest.mark.usefixtures("fresh_registry")
-def test_odd_factories_of_a_file_break_no_other_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    odd = """
-def hinted(*, a: "Nowhere" = 3): return a
-hinted.__doc__ = 5
-@ctxexp.hookimpl
-def register_datasets(register):
-    register("builtin", dict)
-    register("hinted", hinted)
-    register("defaulted", lambda *, a=object(): a)
-"""
-    path = write(tmp_path, FILE + odd)
-    compose.take_plugins([f"plugins=['{path}']"])
-    assert run_command_line(["--help", "dataset"]) == 0
-    assert "hinted" in capsys.readouterr().out
-    compose.prepare()
-    plugins = f"plugins=['{path}']"
-    for name in ("builtin", "hinted", "defaulted"):
-        compose.compose_run([plugins, f"dataset={name}"])
-    compose.compose_run([plugins, "dataset=hinted", "dataset.a=x"])  # a type of no use

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import re
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,8 +13,6 @@ from ctxexp.results import Estimates, Key
 from ctxexp.results.values import Values
 from tests.sample_results import METRICS, VARIANCE, figure_text, measure_infos, results, results_with, run_info
 from tests.shipped import MaxExplainableVariance
-
-NO_CONTEXT = "Negative controls (no context, or no training)"
 
 
 def with_curves(results: Results, **curves: Any) -> Results:
@@ -80,17 +75,6 @@ def test_a_sweep_draws_the_papers_four_figures_and_an_overview() -> None:
     overview = figures.overview_figure(drawn_charts, runs)
     assert len(overview.axes) == 4
     assert [text.get_text() for text in overview.legends[0].get_texts()] == ["bert", "gpt2", "elmo"]
-
-
-def test_an_overview_asks_about_words_only_where_words_were_measured() -> None:
-    runs = [("bert", results("bert", 5))]
-    assert "How contextual are word vectors, layer by layer?" in figure_text(
-        figures.overview_figure(charts.sweep_charts(runs), runs)
-    )
-    gold = results_with({"sts/STS12/all": np.linspace(0.4, 0.6, 5)}, info=run_info(measures={"sts": {"main": "all"}}))
-    heading = figure_text(figures.overview_figure(charts.sweep_charts([("bert", gold)]), [("bert", gold)]))
-    assert "What was measured, layer by layer" in heading
-    assert "How contextual" not in heading
 
 
 def test_lines_have_their_models_colours_and_bands_their_intervals() -> None:
@@ -199,18 +183,6 @@ def test_undefined_layers_are_gaps_in_line_and_band() -> None:
     np.testing.assert_array_equal(whiskers, [[[3, low], [3, high]]])
 
 
-def test_one_layer_is_a_marker_with_a_whisker(tmp_path: Path) -> None:
-    run = results("tiny", 1)
-    (chart, *_) = charts.sweep_charts([("tiny", run)])
-    figures.save_figure(figures.sweep_figure(chart), tmp_path, "one")
-    figure = figures.run_figure(run, "anisotropy")
-    assert figure is not None
-    line = figure.axes[0].lines[0]
-    assert line.get_marker() not in (None, "", "None")
-    assert len(figure.axes[0].collections[1].get_segments()) == 1
-    assert figure.axes[0].get_xlim() == (-0.4, 0.4)
-
-
 def test_what_is_missing_or_undefined_is_skipped_quietly(tmp_path: Path) -> None:
     run = results("bert", 3)
     frame = run.frame[~run.frame["measure"].str.startswith("intra")]
@@ -231,20 +203,6 @@ def test_a_panel_never_mixes_statistics() -> None:
     other = replace(other, frame=frame[(frame["measure"] != "self_similarity") | (frame["statistic"] != "raw")])
     (chart,) = (c for c in charts.sweep_charts([("gpt2", other), ("bert", run)]) if c.name == "self_similarity")
     assert [(p.statistic, [line.label for line in p.lines]) for p in chart.panels] == [("adjusted", ["gpt2", "bert"])]
-
-
-def test_a_choice_of_weights_is_named_if_all_agree() -> None:
-    bert, elmo, file = results("bert", 3), results("elmo", 2), results("smol", 3, weights="")
-    assert "weights mini" in wording.shared_facts([("bert", bert), ("elmo", elmo)])
-    assert not any("weights" in fact for fact in wording.shared_facts([("bert", bert), ("smol", file)]))
-
-
-def test_sentence_pooling_is_named_under_pair_measures_only() -> None:
-    measures = run_info(measures={"sts": {"over": "pair"}, "word_norm": {"over": "word"}}).measures
-    mean, cls = (results("bert", 3, pooling=which, measures=measures) for which in ("mean_words", "cls"))
-    assert "sentence vectors: mean words" in wording.shared_facts([("bert", mean)], "sts")
-    assert "2 poolings of sentences" in wording.shared_facts([("bert", mean), ("cls", cls)], "sts")
-    assert not any("mean words" in fact for fact in wording.shared_facts([("bert", mean)], "word_norm"))
 
 
 def test_published_curves_lie_beside_published_weights_or_where_asked() -> None:
@@ -320,61 +278,6 @@ def test_plugins_measures_are_drawn_with_safe_file_names(tmp_path: Path) -> None
     assert {tmp_path / "their_measure.png", tmp_path / "their_measure.svg"} <= {*paths}
 
 
-def test_repeated_labels_are_numbered_and_counts_read_well() -> None:
-    runs = wording.unique_labels([("bert", Results()), ("bert", Results()), ("bert #2", Results()), (" ", Results())])
-    assert [label for label, _ in runs] == ["bert", "bert #2", "bert #2 #2", "run"]
-    run = results_with(curves={"m/n": np.array([790.0, 812.0])}, info=run_info(measures={"m": {"over": "sentence"}}))
-    assert wording.group_count_phrase(run, "m") == "790–812 sentences"
-
-
-@pytest.mark.parametrize(
-    ("n", "over", "said"),
-    [(1, "corpus", "1 corpus"), (3, "corpus", "3 corpora"), (1, "word", "1 word"), (2, "sense", "2 words")],
-)
-def test_counts_agree_with_their_noun(n: int, over: str, said: str) -> None:
-    run = results_with(curves={"m/n": np.full(2, float(n))}, info=run_info(measures={"m": {"over": over}}))
-    assert wording.group_count_phrase(run, "m") == said
-
-
-def test_the_foot_holds_identities_whole_or_not_at_all() -> None:
-    name = (
-        "GPT2Model untrained:946235b36347237d:fb7072306739705c pooling=mean final_norm=True long=window dtype=float32"
-    )
-    for details, shown in (({}, name), ({"architecture": "GPT2Model"}, "GPT2Model")):
-        run = results("gpt2", 3, encoder=name, details=details)
-        foot = figures.run_figure(run, "self_similarity").texts[3].get_text()  # type: ignore[union-attr]
-        assert foot.replace("\n", " ").startswith(f"gpt2: {shown}, 3 layers of 16 {NO_CONTEXT}: gpt2, self_s")
-    for long in ("a plugin's words " * 20, "/a" * 60):
-        assert wording.encoder_lines([("theirs", results("theirs", 3, encoder=long))]) == ["theirs: 3 layers of 16"]
-
-
-def test_controls_fill_the_foot_and_the_rest_is_counted() -> None:
-    runs = [(name, results(name, 3)) for name in "abcdef"]
-    chart = next(c for c in charts.sweep_charts(runs) if c.name == "self_similarity")
-    (foot,) = (text.get_text() for text in figures.sweep_figure(chart, runs).texts if NO_CONTEXT in text.get_text())
-    _, named, controls = " ".join(foot.split()).partition(f"{NO_CONTEXT}: ")
-    assert named
-    assert re.findall(r"(?:^|\. )(\w), self_similarity", controls) == ["a", "b", "c", "d"]
-    assert controls.count("; and 2 more.") == 1
-
-
-def test_a_sentence_above_several_panels_says_which_it_is_of() -> None:
-    runs = [(name, results(name, 3)) for name in "ab"]
-    for chart in charts.sweep_charts(runs):
-        shown = [text.get_text() for text in figures.sweep_figure(chart, runs).texts]
-        assert any(text.startswith("First panel: ") for text in shown) is (len(chart.panels) > 1), chart.name
-    assert {len(chart.panels) > 1 for chart in charts.sweep_charts(runs)} == {True, False}
-
-
-def test_groups_of_matched_size_have_no_size_to_name() -> None:
-    matched = [("bert", results("bert", 3, baseline="size_matched", baseline_matched=True))]
-    for measure in ("self_similarity", VARIANCE, None):
-        assert "chance: size matched" in wording.shared_facts(matched, measure), measure
-    assert "chance: 1,000 occurrences, size matched" in wording.shared_facts(matched, "anisotropy")
-    plain = [("bert", results("bert", 3))]
-    assert "chance: 1,000 occurrences, one per sentence" in wording.shared_facts(plain, "self_similarity")
-
-
 class Spread(GroupMean):
     """An author's metric; what it says of itself is made to mislead whoever reads prose."""
 
@@ -421,15 +324,6 @@ def test_a_misleading_label_gets_no_published_curve() -> None:
         assert chart.panels[0].definition == metric.definition
 
 
-def test_results_without_measure_info_are_drawn_by_label() -> None:
-    run = results("bert", 3, measures={"self_similarity": {"name": "self_similarity", "definition": "older words"}})
-    titles = [chart.title for chart in charts.sweep_charts([("bert", run)])]
-    assert titles == ["Self similarity", "Anisotropy", "Intra sentence similarity", "Max explainable variance",
-                      "Max explainable variance released", "Word norm"]  # fmt: skip
-    assert run.info.definition("self_similarity") == "older words"
-    assert run.info.definition("anisotropy") == ""
-
-
 def test_drawing_leaves_no_figure_open_and_no_setting_changed(tmp_path: Path) -> None:
     import matplotlib
     import matplotlib.pyplot as plt
@@ -440,35 +334,3 @@ def test_drawing_leaves_no_figure_open_and_no_setting_changed(tmp_path: Path) ->
     assert plt.get_fignums() == []
     after = dict(matplotlib.rcParams.copy())
     assert {k: v for k, v in after.items() if k != "backend"} == {k: v for k, v in before.items() if k != "backend"}
-
-
-def test_only_what_has_intervals_says_what_they_are_over() -> None:
-    curves = {"m/raw": np.zeros(2), "m/raw_ci_low": np.zeros(2), "m/raw_ci_high": np.ones(2), "bare/raw": np.zeros(2)}
-    run = results_with(curves, info=run_info(resampled="sentence"))
-    assert "intervals over: sentences" in " ".join(wording.shared_facts([("a", run)], "m"))
-    assert "intervals over" not in " ".join(wording.shared_facts([("a", run)], "bare"))
-
-
-def test_an_end_in_the_middle_of_matplotlib_leaves_it_whole() -> None:
-    """The signal comes when some of its modules are there; a figure is drawn afterwards."""
-    code = """
-import signal, sys
-from ctxexp.files.process import Terminated, raise_on_termination
-from ctxexp.report.style import empty_figure
-
-class Ends:
-    def find_spec(self, name, *rest):
-        if name == "matplotlib.rcsetup":
-            signal.raise_signal(signal.SIGTERM)
-
-sys.meta_path.insert(0, Ends())
-with raise_on_termination():
-    try:
-        empty_figure(1, 1)
-    except Terminated:
-        print("ended")
-sys.meta_path.pop(0)
-print(empty_figure(2, 1).get_size_inches())
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
-    assert done.stdout == "ended\n[2. 1.]\n", done.stderr

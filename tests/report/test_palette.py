@@ -47,24 +47,10 @@ def test_colours_are_valid_distinct_and_independent_of_order(labels: list[str], 
     assert colours(shuffled) == chosen
 
 
-def test_more_labels_than_the_palette_has_are_still_distinct() -> None:
-    labels = [f"bert (seed {i})" for i in range(6000)]  # more than there are hues
-    assert len(set(colours(labels).values())) == 6000
-
-
 def test_a_palette_colour_is_told_from_every_other() -> None:
     all_colours = [*FIXED.values(), *PALETTE]
     assert len(PALETTE) >= 10
     assert min(distance(a, b) for i, a in enumerate(all_colours) for b in all_colours[:i]) > 45
-
-
-def test_versions_of_a_model_share_a_hue() -> None:
-    chosen = colours(["bert", "bert (untrained)", "bert (published)"])
-    plain, untrained, published = (rgb(c) for c in chosen.values())
-    assert all(light > base for light, base in zip(untrained, plain, strict=True))
-    assert all(dark < base for dark, base in zip(published, plain, strict=True))
-    assert min(distance(chosen["bert"], c) for c in list(chosen.values())[1:]) > 45
-    assert colours(["bert (untrained)"])["bert (untrained)"] == chosen["bert (untrained)"]  # also without "bert"
 
 
 def test_checkpoints_differ_in_hue_and_twins_in_line_style() -> None:
@@ -90,16 +76,3 @@ def test_checkpoints_differ_in_hue_and_twins_in_line_style() -> None:
     assert len({(line.get_linestyle(), str(line._dash_pattern)) for line in drawn}) == 3  # type: ignore[attr-defined]
     assert [line.dash for line in chart.panels[0].lines] == [1, 2, 0, 0, 0]
     assert encoder_lines(runs)[0].startswith("bert (no first word), bert + flow, bert: b")
-
-
-def test_of_one_model_each_transform_has_a_hue() -> None:
-    def run(label: str, transform: str, **info: str) -> tuple[str, Results]:
-        return label, results_with({"m/raw": np.ones(2)}, info=run_info(encoder="b", transform=transform, **info))
-
-    runs = [run("bert + whitening", "whitening"), run("bert", "none"), run("bert + center", "center")]
-    runs += [run("bert (shuffled) + center", "center", control="shuffled")]
-    look = line_styles(runs)
-    assert look["bert"] == (FIXED["bert"], 0)
-    assert [dash for _, dash in look.values()] == [0, 0, 0, 1]
-    assert look["bert (shuffled) + center"][0] == look["bert + center"][0]
-    assert len({colour for colour, _ in look.values()}) == 3

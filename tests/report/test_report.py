@@ -218,27 +218,3 @@ def test_a_browser_draws_the_page_without_errors_or_requests(browser: Any) -> No
     assert "Definition 3" in run(definition)
     run("document.querySelectorAll('#headline .charts section')[3].querySelectorAll('input')[1].click()")
     assert "as released" in run(definition)
-
-
-@pytest.mark.slow
-def test_the_table_is_copied_in_three_forms(browser: Any) -> None:
-    browser.execute_script("document.querySelector('[value=\"highest layer\"]').click()")
-
-    def copied(form: str) -> str:
-        browser.find_element("css selector", f"[data-form={form}]").click()
-        return str(browser.execute_script("return document.getElementById('copied').value"))
-
-    curve = dict(runs())["bert"].by_name["self_similarity/raw"]
-    layer = int(np.nanargmax(curve))
-    read = csv.DictReader(copied("CSV").splitlines())
-    row = next(r for r in read if (r["curve"], r["model"]) == ("self_similarity/raw", "bert"))
-    assert (int(row["layer"]), float(row["value"])) == (layer, curve[layer])
-    assert float(row["low"]) == curve[layer] - 0.03
-    markdown = copied("Markdown").splitlines()
-    assert len({len(re.findall(r"(?<!\\)\|", line)) for line in markdown}) == 1
-    cell = f"{curve[layer]:.3f} [{curve[layer] - 0.03:.3f}, {curve[layer] + 0.03:.3f}] (layer {layer})"
-    assert cell in next(line for line in markdown if line.startswith("| Self-similarity of words |"))
-    latex = copied("LaTeX")
-    assert r"\textless" not in latex
-    assert r"</script>" in latex
-    assert r"\{\{ data \}\} \\" in latex

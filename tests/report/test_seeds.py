@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ctxexp.report import LabelledResults, charts, comparison, figures
-from ctxexp.report.style import FIXED
-from ctxexp.report.terminal import answer
+from ctxexp.report import LabelledResults
 from ctxexp.report.wording import average_seeds
 from ctxexp.results import Estimates, Key
-from tests.composed import registry_of
-from tests.sample_results import figure_text, results
+from tests.sample_results import results
 
 SELF = Key("self_similarity", "raw")
 
@@ -51,20 +45,6 @@ def test_only_equal_protocols_with_different_seeds_are_averaged() -> None:
     assert average_seeds(found) == found
 
 
-@pytest.mark.parametrize(
-    ("labels", "said"),
-    [
-        (("bert (pooling first, seed 3)", "bert (pooling first, seed 4)"), "bert (pooling first)"),
-        (("bert (untrained) (seed 3)", "bert (untrained) (seed 4)"), "bert (untrained)"),
-        (("bert #2", "bert"), "bert"),
-        (("bert (untrained)", "bert (untrained) #2"), "bert (untrained)"),
-    ],
-)
-def test_its_label_is_theirs_less_the_seed(labels: tuple[str, str], said: str) -> None:
-    [(label, _)] = average_seeds([run(label, seed) for label, seed in zip(labels, (3, 4), strict=True)])
-    assert label == f"{said}, mean of 2 seeds ± sd"
-
-
 def test_what_a_seed_lacks_the_mean_lacks() -> None:
     runs = family()
     frame = runs[1][1].frame.copy()
@@ -84,23 +64,3 @@ def test_encoders_made_by_the_seed_have_no_single_name() -> None:
     ]
     [(_, mean)] = average_seeds(runs)
     assert mean.info.model.encoder == ""
-
-
-def test_figures_table_and_page_name_the_spread(tmp_path: Path) -> None:
-    runs = [*family(), run("elmo", 3, protocol="b", model="elmo")]
-    shown = average_seeds(runs)
-    assert charts.line_styles(shown)["bert, mean of 3 seeds ± sd"] == (FIXED["bert"], 0)
-    drawn = charts.sweep_charts(shown)
-    figure = figure_text(figures.overview_figure(drawn, shown))
-    assert "bert, mean of 3 seeds ± sd" in figure
-    single = figure_text(figures.sweep_figure(drawn[0], shown[:1]))
-    assert "intervals over: 3 seeds (mean ± standard deviation)" in single
-    value, low, _ = (float(column[-1]) for column in shown[0][1].by_key[SELF])
-    line = next(line for line in answer(shown, 160).splitlines() if line.startswith("bert, mean of 3 seeds ± sd"))
-    assert re.search(rf" {value:.3f} +± {value - low:.3f}", line)
-    comparison.write_summary(runs, tmp_path, registry_of())
-    text = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "mean of 3 seeds ± sd" in text
-    assert "with the standard deviation over the seeds in its place" in text
-    with (tmp_path / "comparison.csv").open(encoding="utf-8") as file:
-        assert {row["run"] for row in csv.DictReader(file)} == {label for label, _ in runs}

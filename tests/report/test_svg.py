@@ -58,25 +58,3 @@ def test_gaps_stay_gaps_and_any_label_is_text(tmp_path: Path) -> None:
     assert [e.get("d", "").count(",") for e in bands] == [4, 4, 2]
     assert [e.get("stroke") == "none" for e in bands] == [True, True, False]  # the last is a whisker
     assert NASTY in said(root)
-
-
-def test_lengths_have_a_logarithmic_axis(tmp_path: Path) -> None:
-    curve = np.array([0.5, 5.0, 50.0])
-    info = run_info(title="a", measures={"word_norm": {"unit": "l2 norm"}})
-    ((chart, *_),) = [charts.sweep_charts([("a", results_with({"word_norm/raw": curve}, info=info))])]
-    assert chart.panels[0].scale == charts.LOG
-    (path, *_) = svg.write_run_charts(results_with({"word_norm/raw": curve}, info=info), tmp_path)
-    (places,) = curves(tree(path), "2.2")
-    assert np.diff(places[:, 1])[0] == pytest.approx(np.diff(places[:, 1])[1], abs=0.3)
-    assert {"0.5", "1", "10", "50"} <= {e.text for e in tree(path).iter(f"{NAME}text")}
-
-
-def test_a_sweep_has_an_overview_and_the_same_bytes_each_time(tmp_path: Path) -> None:
-    runs = [(name, results(name, layers)) for name, layers in (("bert", 5), ("elmo", 3))]
-    paths = svg.write_sweep_charts(runs, tmp_path / "a", published=True)
-    assert paths[0].name == "overview.svg"
-    assert "How contextual are word vectors, layer by layer?" in said(tree(paths[0]))
-    again = svg.write_sweep_charts(runs, tmp_path / "b", published=True)
-    assert [p.read_bytes() for p in paths] == [p.read_bytes() for p in again]
-    variance = next(p for p in paths if p.stem == "max_explainable_variance")
-    assert "published" in said(tree(variance))

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from ctxexp import Results
-from ctxexp.report import Table
-from ctxexp.report.terminal import answer, fitted_markdown
+from ctxexp.report.terminal import answer
 from tests.sample_results import results_with, run_info
 
 LAYERS = 31
@@ -49,28 +48,3 @@ def test_one_run_ends_with_a_line_a_layer() -> None:
     assert lines[-3].split()[1:] == ["0.900", "[0.880,", "0.930]", "0.100", "1111.050", "0.450"]
     assert lines[-1].split()[1:] == ["0.250", "0.500"]
     assert answer([("bert", results_with({}))], 80) == ""
-
-
-def test_of_a_wide_table_notes_fit_and_columns_stand_beside_each_other() -> None:
-    columns = ["model", *(f"column {i}" for i in range(12))]
-    table = Table("A table", None, columns, [["bert", *"abcdefghijkl"]], ["a note " * 20])  # type: ignore[arg-type]
-    text = table.markdown()
-    assert fitted_markdown(text, 1000) == text
-    fitted = fitted_markdown(text, 60)
-    assert fitted.startswith("**A table**\n\n")
-    assert max(len(line) for line in fitted.splitlines() if "note" in line) <= 60
-    assert next(line for line in fitted.splitlines() if "bert" in line).split() == ["bert", *"abcdefghijkl"]
-    assert " ".join(fitted.split()).endswith("a note a note a note")
-
-
-@pytest.mark.parametrize("width", [60, 80, 120])
-def test_a_long_cell_is_broken_beside_the_name_of_its_row(width: int) -> None:
-    rows = [["one", "yes", "a long sentence " * 10], ["two", "no", "short"]]
-    text = Table("A table", None, ["claim", "outcome", "says"], rows).markdown()  # type: ignore[arg-type]
-    lines = fitted_markdown(text, width).splitlines()
-    assert max(map(len, lines)) <= width
-    says = next(i for i, line in enumerate(lines) if line.endswith("says"))
-    assert lines[says + 2].startswith("one  ")
-    assert lines[says + 3].startswith("     ")
-    assert [line for line in lines if line.startswith("two")][-1].split()[-1] == "short"
-    assert "".join(lines).count("long") == 10

@@ -184,12 +184,6 @@ def test_errors_are_named_by_their_first_cause(store: Path) -> None:
     assert str(error.value) == "cannot log: OperationalError: database is locked; the rest"
 
 
-def test_place_that_cannot_be_written(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(TrackingError, match=r"cannot make the tracking store .*tracking\.folder="):
-        database.prepare_store(tmp_path / "file" / "below")
-
-
 def closed_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -461,37 +455,6 @@ def test_upload_sends_to_the_store_that_was_meant(store: Path, tmp_path: Path, e
     experiment = client.get_experiment_by_name("theirs").experiment_id
     assert [each.info.run_id for each in client.search_runs([experiment])] == [sent.run_id]
     assert runs(store) == []
-
-
-def test_upload_to_another_store(store: Path, tmp_path: Path, empty_store: Path) -> None:
-    folder = run_job(store)
-    other = tmp_path / "other"
-    other.mkdir()
-    shutil.copy(empty_store / "mlflow.db", other)
-    copy = other / "results" / "single" / folder.name
-    shutil.copytree(folder, copy)
-    shutil.rmtree(store)  # as on another machine
-    [sent] = upload(copy)
-    [run] = runs(other)
-    assert run.info.run_id == sent.run_id
-    assert run.info.run_name == "bert"
-    assert run.data.tags["ctxexp.job"] == "key of bert"
-    assert run.data.params["seed"] == "0"
-
-
-def test_upload_of_what_is_no_run(store: Path, tmp_path: Path) -> None:
-    with pytest.raises(TrackingError, match=r"holds no results of ctxexp: expected run\.json and results\.json"):
-        upload(tmp_path)
-    folder = run_job(store)
-    with pytest.raises(TrackingError, match=r"does not answer: ConnectionRefusedError"):
-        upload(folder, uri=f"http://127.0.0.1:{closed_port()}")
-    (folder / "run.json").write_text("{")
-    with pytest.raises(TrackingError, match="is not a run of ctxexp, or is damaged"):
-        upload(folder)
-    with pytest.raises(KeyboardInterrupt):
-        run_job(store, "gpt2", body=fail(KeyboardInterrupt()))
-    with pytest.raises(TrackingError, match=r"no results\.json in .*never finished measuring"):
-        upload(job_folder(store, "single", 0, ["model=gpt2"]))
 
 
 def resume(store: Path, group: str, name: str = "bert") -> Path | None:

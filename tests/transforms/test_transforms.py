@@ -9,13 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ctxexp import Corpus, CtxexpError, Occurrences, Results
-from ctxexp.command import Experiment
+from ctxexp import Corpus, CtxexpError, Occurrences
 from ctxexp.errors import TransformError
-from ctxexp.report import shared_facts
-from tests.composed import composed
 from tests.measuring_helpers import MemoryStore, calibrated, curves, random_space, row_index_of
-from tests.sample_results import results_with, run_info
 from tests.shipped import (
     Center,
     Nothing,
@@ -138,15 +134,3 @@ def test_messages(factory: Callable[[], Any], message: str) -> None:
     space, occurrences = random_space()
     with pytest.raises(TransformError, match=message):
         calibrated(space, occurrences, factory, name="mine").layer(0)
-
-
-def test_label_key_and_figures_name_the_transform() -> None:
-    plain, centred = composed(), composed("transform=center", "model.weights=untrained")
-    assert Experiment(plain).title == "bert"
-    assert Experiment(centred).title == "bert (untrained) + center"
-    assert Experiment(composed("transform=whitening", "transform.k=3")).title == "bert + whitening (k=3)"
-    runs = [(t, results_with(info=run_info(transform=t))) for t in ("none", "center")]
-    assert shared_facts(runs[:1]) == []
-    assert shared_facts(runs[1:]) == ["transform center"]
-    assert shared_facts(runs) == ["2 transforms"]
-    assert shared_facts([("older", Results())]) == []

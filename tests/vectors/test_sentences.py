@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,8 @@ import numpy as np
 import pytest
 import torch
 
-from ctxexp import Corpus, EncodedSentence, Encoder, Occurrences, Sentence
+from ctxexp import Corpus, Encoder, Occurrences, Sentence
 from ctxexp.errors import ConfigError, EncodingError, ModelError
-from ctxexp.models.transformer.sentences import TransformerSentences
-from ctxexp.testing.encoders import check_sentences
-from ctxexp.testing.report import Breach
 from ctxexp.vectors.encoding import open_store
 from ctxexp.vectors.stores import PooledSentences, WordMeans, finite_rows, layer_mixes, mix_layers, sentence_view
 from tests.measuring_helpers import MemoryStore
@@ -188,30 +185,6 @@ def test_a_missing_pooling_is_refused_with_those_available(tiny_model: Folder) -
 
     with pytest.raises(ConfigError, match=r"model 'elmo' has no sentence\.pooling=mean; it has mean_words$"):
         sentence_view(Words(), "mean", model="elmo")  # type: ignore[arg-type]
-
-
-def test_the_conformance_kit_finds_a_broken_view(tiny_model: Folder) -> None:
-    made = encoder(tiny_model("bert"))
-
-    class Unnamed(TransformerSentences):
-        def encode(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:
-            for one in super().encode(batch):
-                yield EncodedSentence(("other", *one.units[1:]), one.layers)
-
-    class Padded(TransformerSentences):
-        def encode(self, batch: Sequence[Sentence]) -> Iterator[EncodedSentence]:
-            for one in super().encode(batch):
-                yield EncodedSentence(one.units, one.layers / np.float32(len(batch)))
-
-    renamed = TransformerSentences(made)
-    renamed.name = made.name
-    for view, message in (
-        (renamed, "name is the encoder's own"),
-        (Unnamed(made), r"units \['other'\] that aren't"),
-        (Padded(made), "depend on"),
-    ):
-        with pytest.raises(Breach, match=message):
-            check_sentences(view, made)
 
 
 def test_pieces_of_any_size_give_the_same_vectors(

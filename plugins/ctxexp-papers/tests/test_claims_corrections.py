@@ -7,14 +7,22 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from ctxexp_compare.layer_choice.families import design_effect
 from ctxexp_papers.claims import kinds
-from ctxexp_papers.claims.best_layer import best_layer_gain
+from ctxexp_papers.claims.best_layer import best_layer_gain, family_widening
 from ctxexp_papers.claims.evidence import Member, Source
 from ctxexp_papers.claims.kinds import key_of, try_claim
-from ctxexp_papers.claims.released import bounded_mean
-from ctxexp_papers.claims.statistics import LayerCurve, matched_difference, mean_of, partial_ranks, wilson
+from ctxexp_papers.claims.released import PAIRED, bounded_mean
+from ctxexp_papers.claims.statistics import (
+    LayerCurve,
+    matched_difference,
+    mean_of,
+    partial_ranks,
+    wilson,
+    within_strata,
+)
 from scipy import stats
 
 NORMAL, STUDENT = stats.norm.ppf, stats.t.ppf
@@ -84,7 +92,7 @@ def trend_of(n: int, *, rises: bool = True, curves: int = 1, n_models: int = 1, 
     return passed([line(n, rises=rises)] * curves, n_models, kind="trend", rises=True, over=over)
 
 
-SCORES = RNG.normal((0, 0.7, 0.9, 0.2, 0), size=(12, 5))
+SCORES = RNG.normal((0, 0.7, 0.72, 0.7, 0), size=(12, 5))
 FAMILIES = tuple("aabbccddeeff")
 
 
@@ -141,16 +149,25 @@ def hc2_end() -> float:
 
 
 def ratio_of_partial(comparisons: int) -> float:
-    """How much wider the interval of a partial correlation is for so many comparisons."""
-    rng = np.random.default_rng(1)
-    y, one, other = rng.normal(size=(3, 400))
-    widths = []
-    for k in (1, comparisons):
-        found = partial_ranks(
-            y, one, other, np.arange(400.0), rng=np.random.default_rng(2), n_comparisons=k, resamples=4000
-        )
-        widths.append(found.one.high - found.one.low)
-    return widths[1] / widths[0]
+    """How much wider the interval of a difference of partial correlations is where so many can refute."""
+    words = pd.DataFrame(np.random.default_rng(1).normal(size=(400, 3)), columns=["value", "a", "b"])
+    member = Member("model", {}, {METRIC: words.assign(frequency=1.0)})
+    one, several = (
+        kinds.correlation(member, {"metric": METRIC, "one": "a", "other": "b"}, n) for n in (1, comparisons)
+    )
+    return (several.high - several.low) / (one.high - one.low)
+
+
+def gain_below(n_refuting: int, n_confirming: int) -> list[float]:
+    """The interval that decides whether a gain is below a bound, whose failure is what a gain is."""
+    test = {"below": 0.1, "n_confirming": n_confirming, "rivals": "last"}
+    found = kinds._gain(SCORES, (0, 1, 2, 3, 4), (), test, n_refuting)
+    return [found.least, found.most]
+
+
+def gain_above(n_refuting: int, n_confirming: int) -> list[float]:
+    found = kinds._gain(SCORES, (0, 1, 2, 3, 4), (), {"n_confirming": n_confirming, "rivals": "last"}, n_refuting)
+    return [found.least, found.most]
 
 
 def redrawn_deviation() -> float:
@@ -158,14 +175,58 @@ def redrawn_deviation() -> float:
     return float(interval_of(0.0, 1.0).redrawn(20_000).std())
 
 
-def hump(**test: Any) -> bool | None:
-    """Whether a middle layer of eight samples is best, as clear as in `HUMP`."""
-    values = HUMP + 0.01 * np.random.default_rng(3).normal(size=(9, len(HUMP)))
-    n_models, curves = test.pop("n_models", 1), test.pop("curves", 1)
-    return passed([samples_of(values * test.pop("sign", 1))] * curves, n_models, kind="ends", walks=True, **test)
+def walked(n: int, tail: int | None = None, *, sign: int = 1, **more: Any) -> bool | None:
+    """Whether a middle layer is best beyond walks: of a plateau whose end falls over `tail` layers, of which a walk is
+    as clear once in 2^tail; None: of a line."""
+    curve = np.arange(float(n)) if tail is None else np.r_[0, np.ones(n - 1 - tail), np.linspace(1, 0, tail + 1)[1:]]
+    noise = 0.01 * np.random.default_rng(3).normal(size=(9, n))
+    curves = [samples_of(sign * curve + noise - noise.mean(axis=0))] * more.pop("curves", 1)
+    return passed(curves, more.pop("n_models", 1), kind="ends", walks=True, **more)
 
 
-HUMP = np.minimum(np.arange(9.0), np.arange(9.0)[::-1])
+def family_share() -> list[float]:
+    """The interval of a share of tasks whose families go together."""
+    curve = won(12, families=tuple("aaaabbbbccccddddeeee"))
+    test = {"kind": "share", "metric": METRIC}
+    check = kinds.share(Member("model", {key_of(test): curve}), test, 1)
+    return [check.low, check.high]
+
+
+def of_families() -> tuple[float, float]:
+    """The same of as many tasks as their families leave."""
+    curve = won(12, families=tuple("aaaabbbbccccddddeeee"))
+    assert curve.by_sample is not None
+    wider = family_widening(curve.by_sample, curve.families)
+    assert wider > 1.5
+    return wilson(12 / wider**2, 20 / wider**2)
+
+
+def is_told(tell: Callable[[int], object], *sizes: int) -> list[bool]:
+    """Whether so many are enough."""
+    told = []
+    for n in sizes:
+        try:
+            tell(n)
+            told.append(True)
+        except ValueError:
+            told.append(False)
+    return told
+
+
+def partial_of(n: int) -> object:
+    return partial_ranks(*RNG.normal(size=(3, n)), np.ones(n), rng=RNG, resamples=2)
+
+
+def gain_of(n: int) -> object:
+    return best_layer_gain(RNG.normal(size=(n, 4)), rivals=[0, 3], rng=RNG, resamples=2)
+
+
+def left_within_strata() -> float:
+    """What is left of a hundred words' values that differ by tenths of their frequencies and rise within each."""
+    rank = np.arange(100.0)
+    values = RNG.normal(size=10)[np.arange(100) // 10] + 0.3 * rank
+    return float(np.abs(within_strata(values[:, None], rank)).max())
+
 
 ROWS: dict[str, tuple[Callable[[], Any], Any]] = {
     "of samples Student's t": (lambda: float(samples_of(SAMPLES).high[0]), t_end(SAMPLES[:, 0])),
@@ -185,13 +246,14 @@ ROWS: dict[str, tuple[Callable[[], Any], Any]] = {
     "a matched difference's error is HC2's, Student's by the smaller group": (
         lambda: matched_difference(np.r_[ONE, REST], np.arange(24) < 8, np.ones(24)).high, hc2_end(),
     ),
-    "partial correlations for ten comparisons": (lambda: round(ratio_of_partial(10), 1), round(FACTOR[9], 1)),
+    "partial correlations that ten can refute": (lambda: round(ratio_of_partial(10), 1), round(FACTOR[9], 1)),
+    "what must be below a bound is confirmed by what would refute a gain": (lambda: gain_below(3, 5), gain_above(5, 3)),
     "a curve is redrawn with its interval's error": (lambda: round(redrawn_deviation(), 2), 0.51),
     "a best layer is held out, and its search covered": (lambda: gain(1, 1), naive_gain(1, 1)),
     "for three that refute and four that confirm": (lambda: gain(3, 4), naive_gain(3, 4)),
     "and for families of tasks": (lambda: gain(1, 1, FAMILIES), naive_gain(1, 1, FAMILIES)),
     "released means are bounded for pairs of drawn words": (
-        lambda: float(bounded_mean(np.zeros(1), 3.0)[1][0]) - 0.0005,
+        lambda: float(bounded_mean(np.zeros(1), PAIRED)[1][0]) - 0.0005,
         1.959964 * np.sqrt(3 / 1000 / (1 + 3 * 1.959964**2 / 1000)),
     ),
     "one layer of one model": (lambda: about(1.0), [None, True]),
@@ -222,6 +284,20 @@ ROWS: dict[str, tuple[Callable[[], Any], Any]] = {
         ],
         [True, False],
     ),
+    "a clear hump is found, of one that 1 in 32 walks has not in either of two models": (
+        lambda: [walked(9, 5), walked(9, 5, curves=2, over="any"), walked(10, 6, curves=2, over="any")],
+        [True, None, True],
+    ),
+    "its hollow as seldom as 1 in 40 refutes, 1 in 80 of two models": (
+        lambda: [walked(9, 5, sign=-1), walked(10, 6, sign=-1), walked(10, 6, sign=-1, n_models=2)],
+        [None, False, None],
+    ),
+    "a trend as seldom as 1 in 80 too": (lambda: [walked(8), walked(9)], [None, False]),
+    "a share of tasks of families": (family_share, of_families()),
+    "five units have a mean": (lambda: is_told(lambda n: mean_of(np.arange(float(n))), 4, 5), [False, True]),
+    "twenty words a partial correlation": (lambda: is_told(partial_of, 19, 20), [False, True]),
+    "eight tasks a best layer": (lambda: is_told(gain_of, 7, 8), [False, True]),
+    "frequency is taken out by tenths": (lambda: left_within_strata() < 1e-9, True),
     "what a curve's own value lies beyond is within its interval": (
         lambda: kinds._middle(np.zeros(9), 0.5), [0.0, 0.5],
     ),
