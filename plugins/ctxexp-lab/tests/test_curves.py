@@ -15,7 +15,7 @@ from ctxexp_lab.curves.live import encoder_of
 from ctxexp_lab.curves.rule import StopRule
 
 import ctxexp
-from ctxexp.command import Experiment, configured, registry
+from ctxexp.command import Experiment, configured
 from ctxexp.errors import ConfigError
 from ctxexp.models import minis
 from ctxexp.results import Estimates
@@ -230,22 +230,3 @@ def test_weights_that_no_process_has_whole_are_refused() -> None:
 
     with pytest.raises(ConfigError, match="ctxexp steps FOLDER"):
         encoder_of(torch.nn.Sequential(FullyShardedDataParallel()), None)
-
-
-def test_the_page_of_a_training_that_goes_on(tokenizer: Any, sentences: list[str], tmp_path: Path) -> None:
-    model, folder = network(tokenizer), tmp_path / "live"
-    curves = LayerCurves(sentences, every=5, measures=["anisotropy"], tokenizer=tokenizer, folder=folder, name="mine")
-    assert curves.plot() is None
-    for step in (5, 10):  # by number, not by name
-        curves.step(model, step)
-        with torch.no_grad():
-            model.transformer.wte.weight.add_(0.1)
-    figure = curves.plot()
-    assert figure is not None
-    assert figure.axes[0].get_title(loc="left") == "mine"
-    report: Any = registry().find("command", "report").factory
-    files = report(folder=folder, out=tmp_path / "page").files
-    assert {"report.html", "training_steps.svg", "table_training_steps.md"} <= {path.name for path in files}
-    table = (tmp_path / "page" / "table_training_steps.md").read_text(encoding="utf-8")
-    first, last = (f"{step}: {curves.curve(curves.results[step], 'anisotropy').value[2]:.3f}" for step in (5, 10))
-    assert table.index(first) < table.index(last)

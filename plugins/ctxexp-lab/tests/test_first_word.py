@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 from ctxexp_lab.first_word import words
 from ctxexp_lab.first_word.effects import AS_TOKENIZED, NO_FIRST, UNIT_NORM, condition_of, effects, frame
-from ctxexp_lab.first_word.figure import figure
-from ctxexp_lab.first_word.words import table
 
 from ctxexp import Results
 from ctxexp.command import Experiment
@@ -109,33 +107,6 @@ def test_a_sink_is_named_where_untreated_text_differs() -> None:
     assert words.title(apart) == "What stands first moves intra-sentence similarity of smol"
     still = frame(effects(runs(sunk=False)))
     assert words.title(still[still.measure == ISS]) == "What stands first moves no curve by more than .05"
-
-
-def test_the_table_shows_each_conditions_most_changed_layer() -> None:
-    shown = table(runs())
-    assert shown is not None
-    rows = [row for row in shown.shown if row[1] == "smol" and row[0] == "intra-sentence similarity"]
-    assert [row[2:5] for row in rows] == [
-        [AS_TOKENIZED, "2", "\u22120.01"], ["BOS first", "2", "0.24"], ["a dot first", "2", "0.23"],
-        [UNIT_NORM, "2", "0.25"], [NO_FIRST, "2", "0.24"],
-    ]  # fmt: skip
-    assert rows[0][5:] == ["", "2 of 4", "\u22120.21", "0 of 4"]
-    assert rows[1][6:] == ["0 of 4", "0.04", "2 of 4"]
-    assert [row[4] for row in shown.shown if row[0] == "STS-B"] == ["9.9", "51.5"]
-    assert table(runs()[:1]) is None
-
-
-def test_the_figures_facets_are_models_levels_and_conditions() -> None:
-    drawn = figure(runs())
-    assert drawn is not None
-    shown = [axes for axes in drawn.axes if axes.lines]
-    curves = [[line for line in axes.lines if line.get_marker() == "o"] for axes in shown]
-    assert [len(lines) for lines in curves] == [5, 5, 2, 2, 2]  # plain has no sentences
-    words_alone = [axes for axes in shown if axes.get_ylim()[1] < 2]
-    ((low, high),) = {axes.get_ylim() for axes in words_alone}  # one scale, which cuts nothing off
-    drawn_values = np.concatenate([np.asarray(line.get_ydata(), float) for axes in words_alone for line in axes.lines])
-    assert low < drawn_values.min() < drawn_values.max() < high
-    assert figure(runs()[:1]) is None
 
 
 @pytest.mark.parametrize(("dataset", "metric"), [("polysemy", ISS), ("sts_b_given", STS)])

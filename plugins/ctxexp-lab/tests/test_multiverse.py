@@ -7,10 +7,9 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from ctxexp_lab.multiverse import joint, specifications
-from ctxexp_lab.multiverse.report import figure, joint_table, table, title
+from ctxexp_lab.multiverse.report import figure, joint_table, table
 from ctxexp_lab.multiverse.specifications import CHOICES, differing_choices, frame, variance_share
 
 from ctxexp import Results
@@ -148,27 +147,6 @@ def test_equivalent_ways_count_as_one_finding() -> None:
 def without_raw(results: Results) -> Results:
     kept = (results.frame.measure != "self_similarity") | (results.frame.statistic != "raw")
     return replace(results, frame=results.frame[kept])
-
-
-def test_figure_title_and_table_count_the_same() -> None:
-    every = [*runs(), *runs("untrained", fall=0.01)]
-    found, together = specifications(every), joint(every)
-    assert together is not None
-    said = "the median of 32 ways to measure it (layers shuffled: p = 0"
-    assert said in title(found, together)
-    assert title(found, together).endswith(": 8 fall, 8 rise, 16 are open")
-    drawn = figure(every)
-    assert drawn is not None
-    assert len(drawn.axes[0].lines) == 2 * 32 + 2
-    shown = table(every)
-    assert shown is not None
-    assert shown.title == title(found, together)
-    pd.testing.assert_frame_equal(shown.numbers, frame(found))
-    row = next(row for row in shown.shown if row[:2] == ["definition", "MEV, centred"])
-    assert row[2:5] == ["0", "16", "0"]
-    for choice in differing_choices(found):
-        counted = sum(sum(map(int, row[2:5])) for row in shown.shown if row[0] == choice)
-        assert counted == 48 if choice == "norm" else 32
 
 
 def test_the_experiment_composes_and_sweeps_over_the_choices() -> None:

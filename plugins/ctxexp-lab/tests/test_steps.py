@@ -18,7 +18,7 @@ from ctxexp_lab.steps.command import (
     steps,
     wrong_checkpoints,
 )
-from ctxexp_lab.steps.figure import figure, table
+from ctxexp_lab.steps.figure import table
 from ctxexp_lab.steps.first_word_length import FirstWordLength
 from ctxexp_lab.training.train import train
 
@@ -160,19 +160,6 @@ def test_runs_are_parted_by_training_and_ordered_by_step() -> None:
     ]  # fmt: skip
     assert list(Training.of(hub)) == ["pythia"]
     assert Training.of(runs(values)[:1]) == {}
-
-
-def test_the_heat_map_holds_the_values_layers_by_steps() -> None:
-    values = np.linspace(1, 0.4, 8)[:, None] * [1, 0.9, 0.8]
-    drawn = figure([*runs(values), *runs(values + 0.1, "out/bert/checkpoints")])
-    assert drawn is not None
-    first, second, _ = drawn.axes
-    assert np.allclose(first.images[0].get_array(), values.T)
-    assert [axes.get_title(loc="left") for axes in (first, second)] == ["gpt2", "bert"]
-    assert np.allclose(second.images[0].get_array(), values.T + 0.1)
-    assert first.images[0].get_clim() == second.images[0].get_clim() == (pytest.approx(0.32), pytest.approx(1.1))
-    assert [tick.get_text() for tick in first.get_xticklabels()] == [str(step) for step in STEPS]
-    assert figure([("bert", results_with())]) is None
 
 
 def test_the_table_says_when_half_of_the_change_is_made() -> None:

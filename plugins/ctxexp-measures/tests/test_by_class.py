@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ctxexp_measures.senses.by_class import SelfSimilarityByClass, table
+from ctxexp_measures.senses.by_class import SelfSimilarityByClass
 
 import ctxexp
 from ctxexp import Corpus, EncodedSentence, Encoder, Metric, Results, Sentence
@@ -124,18 +124,3 @@ def test_small_classes_are_left_out_and_named(tmp_path: Path, caplog: pytest.Log
     assert Key("alike", "raw", "pos ADV") not in found.by_key
     assert value(found, "alike", "words", "pos ADV") == 2
     assert value(found, "alike", "occurrences", "pos ADV") == 16
-
-
-def test_the_table_says_the_classes_and_their_sizes(told: Results, tmp_path: Path) -> None:
-    made = table([("a", told), ("b", told)])
-    assert made is not None
-    rows = {(row[0], row[2]): row for row in made.shown}
-    noun = rows["a", "pos NOUN"]
-    assert noun[3] == "13"
-    assert noun[5:7] == ["1 of 3 bands", "1"]
-    assert noun[7].startswith(f"{value(told, 'alike', 'raw', 'pos NOUN'):.3f} [")
-    assert rows["b", "pos ADV"][7] == "left out"
-    assert table([]) is None
-    bare = table([("a", run(text(40), tmp_path, "bootstrap=0", by=lambda: SelfSimilarityByClass(by=["pieces"])))])
-    assert bare is not None
-    assert "[" not in bare.shown[0][7]  # no resamples, no interval

@@ -15,16 +15,14 @@ from ctxexp_measures.frequency import projection
 from ctxexp_measures.frequency.metric import FrequencyGeometry
 from ctxexp_measures.frequency.projection import project
 from ctxexp_measures.frequency.ranks import ranks, read_list, vocabulary_list, vocabulary_ranks
-from ctxexp_measures.frequency.table import table_degeneration, table_frequency
 from scipy.stats import spearmanr
 
-from ctxexp import Group, Metric, Results
+from ctxexp import Group, Metric
 from ctxexp.model import EmbeddingTable
 from ctxexp.testing.metrics import numbers
 from tests.composed import composed
 from tests.measuring_helpers import computed
 from tests.metric_tester import Case, MetricTester, Statistics, groups_of, rows
-from tests.sample_results import results_with, run_info
 from tests.tiny_models import make
 
 BINS = (0, 5, 20, 60)
@@ -252,33 +250,6 @@ def test_a_projection_is_the_uncentred_singular_value_decompositions(monkeypatch
     assert all(abs(a) == pytest.approx(abs(got.x[int(w)])) for w, a in zip(some.words, some.x, strict=True))
     for nothing in (x[:1], x[:, :1], 0 * x):
         assert project(nothing, ["a"] * len(nothing), np.arange(len(nothing))) is None
-
-
-def test_a_sweeps_tables() -> None:
-    x = np.random.default_rng(8).normal(size=(300, 5))
-    stats = geometry(x, np.arange(300))
-    quarters = geometry(x, np.arange(300), bins="auto")
-    results = results_with(
-        {f"frequency_geometry/{k}": np.array([v, v]) for k, v in stats.items()}
-        | {"degeneration/margin": np.array([0.1, 0])},
-        scalars={f"frequency_geometry.input/{k}": v for k, v in quarters.items()} | {"degeneration.input/margin": 0.25},
-        info=run_info(
-            n_layers=2,
-            tables={"input": {"note": "not tied at all, says the prose", "tied": True}},
-            measures={m: {"name": m, "definition": "as it is"} for m in ("frequency_geometry", "degeneration")},
-        ),
-    )
-    table = table_frequency([("mini", results)])
-    assert table is not None
-    layer, pieces = table.shown[:4], table.shown[4:]
-    assert layer[0][6:8] == [f"{stats[f'{name}_0_100']:.3g}" for name in ("norm", "l2_3nn")]
-    assert len(table.numbers) == 2 * 4 + 4
-    assert [row[6] for row in pieces] == [f"{quarters[f'norm_q{i}']:.3g}" for i in (1, 2, 3, 4)]
-    other = table_degeneration([("mini", results)])
-    assert other is not None
-    assert [row[1] for row in other.shown] == ["layer 0", "last layer (1)", "input table (tied)"]
-    assert table_frequency([("none", Results())]) is None
-    assert table_degeneration([("none", Results())]) is None
 
 
 def test_the_experiment_measures_layers_and_tables(tmp_path: Path) -> None:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from ctxexp_measures.calibration.league.figure import league_figure, table_league
-from ctxexp_measures.calibration.league.standings import paired_interval, standings, transform_name
+from ctxexp_measures.calibration.league.standings import paired_interval, standings
 from scipy import stats
 
 from ctxexp import Results
-from ctxexp.command import registry
-from ctxexp.report.terminal import write_tables
 from ctxexp.results import Key
 from tests.sample_results import results_with, run_info
 
@@ -165,37 +160,4 @@ def test_each_model_and_pooling_has_its_league() -> None:
     assert standings([("a", made()), ("b", Results())]) == []
 
 
-def test_a_name_tells_arguments_and_fitted_text_but_not_seed() -> None:
-    flow = made("flow (levels=3, seed=2)", transform_arguments={"name": "flow", "levels": 3, "seed": 2}, fit_on="snli")
-    assert transform_name(flow) == "flow (levels=3) fitted on snli"
-    assert transform_name(made("all_but_the_top (k=2)", transform_arguments={"k": 2})) == "all_but_the_top (k=2)"
-    assert transform_name(made()) == "none"
-
-
 # Table and figure.
-
-
-def test_the_table_holds_the_standings(tmp_path: Path) -> None:
-    write_tables(league(), tmp_path, registry())
-    with (tmp_path / "table_league.csv").open(encoding="utf-8", newline="") as file:
-        first = next(csv.DictReader(file))
-    assert [first[name] for name in ("vectors", "layer", "rank", "transform")] == ["last layer", "2", "1", "whitening"]
-    assert (float(first["average"]), float(first["gain"]), float(first["STS-B"])) == (40, 4, 41)
-    table = table_league(league())
-    assert table is not None
-    cells = dict(zip(table.columns, table.shown[0], strict=True))
-    assert cells["gain over none [95%]"] == "+4.00 [+4.00, +4.00]"
-    assert (cells["over"], cells["IsoScore"], cells["transform"]) == ("pairs", "1.000", "whitening †")
-    assert table.shown[1][-1].endswith("], level")
-    assert table_league([("bert", made())]) is None
-
-
-def test_the_figure_has_a_point_a_transform_model_and_place() -> None:
-    runs = [*league(), ("g", made(name="gpt2", title="gpt2", encoder="g"))]
-    runs.append(("h", made("center", (31, 41, 36), cosine=0.5, name="gpt2", title="gpt2 + center", encoder="g")))
-    figure = league_figure(runs)
-    assert figure is not None
-    assert len(figure.axes) == 8  # of two models: last layer and best of none, by mean cosine and by IsoScore
-    marks = [line for axes in figure.axes[:2] for line in axes.lines if line.get_marker() not in ("None", "")]
-    points = {(round(float(x), 6), round(float(y), 6)) for line in marks for x, y in zip(*line.get_data(), strict=True)}
-    assert points == {(0.8, 4.0), (0.7, 0.0), (0.6, 0.0), (0.3, 1.0)}

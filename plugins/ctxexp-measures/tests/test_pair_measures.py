@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ctxexp_measures.calibration.edit_distance import EditDistance, Units
-from ctxexp_measures.calibration.qnli import QNLI, SOURCE, qnli
+from ctxexp_measures.calibration.qnli import SOURCE, qnli
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 from ctxexp import Corpus, Group, Pairs
 from ctxexp.command import Experiment
-from ctxexp.errors import DataError, MetricError
+from ctxexp.errors import DataError
 from tests import naive
 from tests.composed import composed
 from tests.gold_pairs import measured, pairs
@@ -102,19 +102,6 @@ def test_edit_distance_has_intervals_and_a_table() -> None:
     assert rows[0]["gold_mean"] > rows[-1]["gold_mean"]
 
 
-def test_the_near_panel_may_be_empty_and_characters_count_case() -> None:
-    p = pairs(12, n=4)
-    texts = [("Ab", "ab"), ("same", "same"), ("long one", "another text"), ("x", "yyyyyyyy")]
-    metric = EditDistance(units="characters", threshold=0)
-    got = measured(metric, {"T": Sides(p.x, p.y, p.gold, texts)}, 10)
-    assert got["near_n"] == 1
-    assert np.isnan(got["near_similarity_gold"])
-    assert [(r["distance_from"], r["distance_to"], r["n"]) for r in metric.outputs()["table"][:2]] == [
-        (0, 0, 1),
-        (1, 2, 1),
-    ]
-
-
 def test_words_are_lower_cased_and_marks_are_words() -> None:
     p = pairs(12, n=4)
     texts = [("A cat, asleep.", "a CAT asleep"), ("Don't go", "do n't go"), ("one", "two"), ("a b c d", "d c b a")]
@@ -124,11 +111,6 @@ def test_words_are_lower_cased_and_marks_are_words() -> None:
 
 
 # QNLI.
-
-
-def test_misuse_of_the_metrics_is_named() -> None:
-    with pytest.raises(MetricError, match=r"gold 2\.0 in sub-set 'T': expected 0 or 1.*metric=sts"):
-        QNLI().update(pairs(14, grades=6).group("T"))
 
 
 GLUE = (

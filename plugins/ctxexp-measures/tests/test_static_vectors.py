@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,8 @@ from ctxexp_measures.words.space import WordSpace
 from ctxexp_measures.words.suite import evaluate
 
 import ctxexp
-from ctxexp import Corpus, Group, Results
+from ctxexp import Corpus, Group
 from ctxexp.models import WordVectors
-from tests.sample_results import results_with, run_info
 from tests.shipped import OnePerSentence, word_vectors
 
 SHAPES = [(2, 5), (3, 768), (25, 60), (60, 25), (1500, 30), (2, 1)]
@@ -167,24 +165,6 @@ def test_words_without_a_vector_are_counted(data: Path) -> None:
     assert StaticVectors(data=str(data), benchmarks=NAMES).compute()["n"] == 0
 
 
-def test_exports_and_the_table_in_the_folder(data: Path, tmp_path: Path) -> None:
-    metric = fed(StaticVectors(data=str(data), benchmarks=NAMES, export=["word2vec_text"]), groups())
-    metric.outputs()["vectors"].write(tmp_path)
-    words, vectors = metric.vectors()
-    read = WordVectors.read(tmp_path / "vectors.txt")
-    assert read.words == words
-    assert read.vectors.tobytes() == vectors.tobytes()
-    rows = list(csv.DictReader((tmp_path / "benchmarks.csv").read_text(encoding="utf-8").splitlines()))
-    assert [(r["benchmark"], r["part"]) for r in rows] == [("rw", ""), ("google", ""), ("google", "s"), ("ap", "")]
-    assert all(r["covered"] and r["total"] and r["missing_words"] == "left out" for r in rows)
-    assert float(rows[0]["value"]) == metric.compute()["rw"]
-    bare = fed(StaticVectors(benchmarks=[], export=["word2vec_text"]), groups())  # vectors alone need no data
-    (tmp_path / "bare").mkdir()
-    bare.outputs()["vectors"].write(tmp_path / "bare")
-    assert [p.name for p in (tmp_path / "bare").iterdir()] == ["vectors.txt"]
-    assert bare.compute() == {"n": 30, "undefined": 0, "vocabulary": 30}
-
-
 def test_from_a_file_of_vectors_through_the_whole_flow(data: Path, tmp_path: Path) -> None:
     """A static model's occurrences are all alike: its static vectors are the file's own, and so are the scores."""
     x = np.random.default_rng(5).normal(size=(28, 6)).astype(np.float32)
@@ -221,39 +201,3 @@ def test_from_a_file_of_vectors_through_the_whole_flow(data: Path, tmp_path: Pat
 
 
 # The paper's table.
-
-
-def results_of(n_layers: int, *, measure_name: str = "static_vectors", weights: str = "mini") -> Results:
-    about = {measure_name: {"name": "static_vectors", "definition": "first; left out"}}
-    curves = {}
-    for i, name in enumerate(paper.HEADINGS):
-        if name != "bless":
-            curves[f"{measure_name}/{name}"] = np.linspace(0.9, 0.1, n_layers) - i / 100
-            curves[f"{measure_name}/{name}_covered"] = np.full(n_layers, 0.62)
-    curves[f"{measure_name}/men"][1] = np.nan
-    curves[f"{measure_name}/rw_covered"][:] = 0.016
-    curves[f"{measure_name}/n"] = np.full(n_layers, 812.0)
-    return results_with(curves, info=run_info(n_layers=n_layers, weights=weights, corpus="sts", measures=about))
-
-
-def test_table_1_sets_ours_below_theirs() -> None:
-    table = paper.table_1([("bert", results_of(13)), ("gpt2 (published)", results_of(3, weights="published"))])
-    assert table is not None
-    ours = [row for row in table.shown if row[0] == "measured"]
-    assert [(row[1], row[3]) for row in ours] == [
-        *[("bert (mini)", layer) for layer in ("1", "2", "11", "12")],
-        *[("gpt2 (published)", layer) for layer in ("1", "2")],
-    ]
-    assert len(table.shown) == 12 + 6
-    assert ours[0][4:8] == [".833 (62%)", "– (62%)", ".813 (62%)", ".803 (1.6%)"]
-    assert ours[0][11] == "–"
-    assert table.shown[0][4] == ".194"
-    assert table.shown[11][5] == "-.009"
-    numbers = table.numbers
-    assert numbers["n"].iloc[-1] == 812
-    assert numbers["simlex999_covered"].iloc[-1] == 0.62
-    assert math.isnan(numbers["simlex999_covered"][0])
-    assert numbers["layer"][0] == ""
-    notes = "\n".join(table.notes)
-    assert "static_vectors: first; left out" in notes
-    assert paper.table_1([("bert", results_with(info=run_info(n_layers=3)))]) is None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import math
 import os
 import re
@@ -281,15 +280,6 @@ def test_all_nine_are_read(data: Path) -> None:
     )
     assert bless == Categorisation("bless", ("crow", "axe"), ("bird", "tool"))
     assert ap == Categorisation("ap", ("acne",), ("illness",))
-
-
-def test_gzipped_and_beside_each_other(data: Path, tmp_path: Path) -> None:
-    flat = tmp_path / "flat"
-    flat.mkdir()
-    (flat / "rw.txt.gz").write_bytes(gzip.compress(FILES["rw/rw.txt"].encode()))
-    (flat / "ap.csv").write_text(FILES["ap/ap.csv"])
-    assert load(flat, ["ap", "rw"]) == [load(data, ["rw"])[0], load(data, ["ap"])[0]]  # in the table's order
-    assert load(None, []) == []
 
 
 @pytest.mark.parametrize(

@@ -98,32 +98,6 @@ def test_windows_are_the_models_own(library: Any, tmp_path: Path) -> None:
     assert np.abs(a.layers[-1] - b.layers[-1]).max() > 1e-3
 
 
-def test_errors_say_what_to_do(library: Any, plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lower = saved(library, tmp_path / "lower", do_lower_case=True)
-    with pytest.raises(ModelError, match=r"words\.lower=true and confirm with model\.lowered=true"):
-        sentence_transformer(checkpoint=str(lower))
-    assert sentence_transformer(checkpoint=str(lower), lowered=True, device="cpu").dim == 16
-    with pytest.raises(ModelError, match=r"revision=main names a commit of the hub, and .* is a folder"):
-        sentence_transformer(checkpoint=str(lower), revision="main")
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    with pytest.raises(ModelError, match=r"no sentence-transformers model '.*empty': expected its transformer's files"):
-        sentence_transformer(checkpoint=str(empty))
-    (empty / "modules.json").write_text('[{"type": "sentence_transformers.models.StaticEmbedding", "path": ""}]')
-    with pytest.raises(ModelError, match=r"begins with sentence_transformers\.models\.StaticEmbedding, which has no"):
-        sentence_transformer(checkpoint=str(empty))
-    (empty / "modules.json").write_text('[{"type": "sentence_transformers.models.Transformer", "path": "0_T"}]')
-    with pytest.raises(ModelError, match=r"expected its transformer's files in .*0_T"):
-        sentence_transformer(checkpoint=str(empty))
-
-
-def test_a_name_that_the_hub_cannot_be_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    with pytest.raises(ModelError, match=r"nobody/nothing"):
-        sentence_transformer(checkpoint="nobody/nothing")
-
-
 def test_the_hubs_cache_is_enough(library: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     commit = "0123456789" * 4
     held = tmp_path / "models--some--model"
@@ -148,14 +122,6 @@ def test_sentence_vectors_are_the_librarys_own(library: Any, plain: Path, tmp_pa
         made = list(view.encode(Corpus.of("t", [text.split() for text in texts]).sentences))
         got = np.stack([one.layers[-1][one.units.index("mean")] for one in made])
         np.testing.assert_allclose(got, expected, atol=1e-5)
-
-
-@pytest.mark.parametrize("kind", ["roberta", "distilbert", "xlm-roberta"])
-def test_settings_are_read_under_their_older_names(library: Any, tmp_path: Path, kind: str) -> None:
-    folder = saved(library, tmp_path / "model", max_seq_length=7)
-    (folder / "sentence_bert_config.json").rename(folder / f"sentence_{kind}_config.json")
-    assert st.SentenceTransformer(str(folder), device="cpu").max_seq_length == 7
-    assert sentence_transformer(checkpoint=str(folder), device="cpu").window == 7
 
 
 def test_settings_that_only_the_library_reads_are_named(library: Any, tmp_path: Path) -> None:

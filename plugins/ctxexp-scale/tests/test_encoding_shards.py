@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from ctxexp_scale.encoding import Engine
 
-from ctxexp.errors import EncodingError
 from tests.traced import TracingEncoder, encoded, encoding_counts, layers
 
 
@@ -86,10 +85,3 @@ def test_a_shard_that_is_another_s_is_made_anew(tmp_path: Path, caplog: pytest.L
         encoded(cache, Stopped(99, 60))
         assert f"{one} can't be taken" in caplog.text
         assert layers(cache) == layers(tmp_path / "alone")
-
-
-def test_another_model_is_refused(tmp_path: Path) -> None:
-    other = TracingEncoder(tmp_path)
-    other.name = "another"
-    with pytest.raises(EncodingError, match="a worker made the encoder 'another', the driver has 'traced'"):
-        encoded(tmp_path, Stopped(9, 60), worker_encoder=other)

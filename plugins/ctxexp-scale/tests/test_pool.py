@@ -44,12 +44,6 @@ def tried(folder: Path) -> Counter[int]:
     return Counter(int(line) for file in folder.glob("*.txt") for line in file.read_text().split())
 
 
-def test_more_workers_than_room_begin_with_those_available(tmp_path: Path) -> None:
-    assert sorted(RayEngine(workers=4).map_unordered(work(tmp_path), range(12))) == list(range(12))
-    assert len(list(tmp_path.iterdir())) <= 2  # CPUs
-    assert set(tried(tmp_path).values()) == {1}
-
-
 def test_a_deadly_item_is_tried_thrice_at_most_and_named(tmp_path: Path) -> None:
     """No other item is blamed for it, or tried twice."""
     done = []
@@ -59,12 +53,6 @@ def test_a_deadly_item_is_tried_thrice_at_most_and_named(tmp_path: Path) -> None
     assert counts.pop(5) in (2, 3)  # Ray may spend a try on the worker that has just died
     assert set(counts.values()) == {1}
     assert 5 not in done
-
-
-def test_no_worker_is_begun_anew_where_none_may_be(tmp_path: Path) -> None:
-    with pytest.raises(CtxexpError, match=r"a worker died at item \d, .*\(engine.max_restarts\)"):
-        list(RayEngine(max_restarts=0).map_unordered(work(tmp_path, *range(12)), range(12)))
-    assert sum(tried(tmp_path).values()) <= 2
 
 
 def test_a_worker_s_environment_is_the_config_s(tmp_path: Path) -> None:
