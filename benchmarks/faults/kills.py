@@ -16,6 +16,7 @@ from contextlib import closing
 from functools import cache, partial
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from tempfile import mkdtemp
 
 import numpy as np
 import psutil
@@ -57,6 +58,7 @@ def cases(seed: int, count: int, folder: Path) -> Iterator[tuple[str, Callable[[
 
 def make(folder: Path) -> tuple[Path, float, dict[str, Results]]:
     """A folder with a text, vectors and an empty store; an undisturbed sweep's seconds, and its results by label."""
+    folder = Path(mkdtemp(dir=folder))  # whoever hangs here is asked again
     template = folder / "place"
     texts(template)
     (template / "mlruns").mkdir()
