@@ -30,12 +30,6 @@ def register_metrics(register: Register) -> None:
 
 
 @ctxexp.hookimpl
-def register_sinks(register: Register) -> None:
-    register("wandb", "ctxexp_lab.sinks.wandb:WandbSink")
-    register("trackio", "ctxexp_lab.sinks.trackio:TrackioSink")
-
-
-@ctxexp.hookimpl
 def register_reports(register: Register) -> None:
     register("table_training_steps", "ctxexp_lab.steps.figure:table")
     register("training_steps", "ctxexp_lab.steps.figure:figure")

@@ -1,16 +1,9 @@
-"""Texts beyond memory and beyond one process: bounded contexts, one pass, data sets of the Hugging Face hub as streams,
-Ray's clusters as an engine.
-"""
+"""Texts beyond memory and beyond one process: bounded contexts, one pass, Ray's clusters as an engine."""
 
 from __future__ import annotations
 
 import ctxexp
 from ctxexp import Register
-
-
-@ctxexp.hookimpl
-def register_datasets(register: Register) -> None:
-    register("huggingface", "ctxexp_scale.huggingface:huggingface")
 
 
 @ctxexp.hookimpl

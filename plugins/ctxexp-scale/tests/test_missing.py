@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 
 import pytest
-from ctxexp_scale.huggingface import huggingface
 from ctxexp_scale.ray.engine import RayEngine
 
 from ctxexp.errors import ConfigError
@@ -13,8 +12,5 @@ from ctxexp.errors import ConfigError
 
 def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)  # as if it were not there
-    monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(ConfigError, match=r"ray, which isn't installed: pip install 'ctxexp-scale\[ray\]'$"):
         RayEngine()
-    with pytest.raises(ConfigError, match=r"datasets, which .*: pip install 'ctxexp-scale\[huggingface\]'$"):
-        huggingface(path="some/data")

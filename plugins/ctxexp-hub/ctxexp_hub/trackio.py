@@ -9,7 +9,7 @@ from contextlib import redirect_stdout
 from typing import Any
 
 from ctxexp import Results, Run, Sink
-from ctxexp_lab.sinks import require, values_by_layer
+from ctxexp_hub.trackers import require, values_by_layer
 
 
 class TrackioSink(Sink):

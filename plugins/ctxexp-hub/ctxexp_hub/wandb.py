@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from ctxexp import Results, Run, Sink
-from ctxexp_lab.sinks import require, values_by_layer
+from ctxexp_hub.trackers import require, values_by_layer
 
 
 class WandbSink(Sink):

@@ -95,8 +95,7 @@ class RowStream(TextUnits):
             from huggingface_hub import HfApi, constants
         except ImportError as error:
             raise ConfigError(
-                "dataset=huggingface needs the library datasets, which isn't installed: "
-                "pip install 'ctxexp-scale[huggingface]'"
+                "dataset=huggingface needs the library datasets, which isn't installed: pip install datasets"
             ) from error
 
         try:

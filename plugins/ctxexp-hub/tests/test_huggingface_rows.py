@@ -11,9 +11,9 @@ import pytest
 
 from ctxexp.command import Experiment, configured
 
-pytest.importorskip("datasets.load", reason="datasets isn't installed: pip install 'ctxexp-scale[huggingface]'")
+pytest.importorskip("datasets.load", reason="datasets isn't installed: pip install datasets")
 
-from ctxexp_scale.huggingface import huggingface
+from ctxexp_hub.huggingface import huggingface
 
 from ctxexp import Corpus
 from ctxexp.datasets import TextUnits

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -121,6 +122,12 @@ def test_it_keeps_the_contract(sink: Any) -> None:
 
 @pytest.mark.parametrize("library", ["wandb", "trackio"])
 def test_without_its_library_it_says_what_to_install(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ctxexp_lab.sinks.find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=rf"pip install 'ctxexp-lab\[{library}\]'"):
+    monkeypatch.setattr("ctxexp_hub.trackers.find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=f"pip install {library}"):
         registry().find("sink", library).factory()
+
+
+def test_a_data_set_of_the_hub_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "datasets", None)  # as if it were not there
+    with pytest.raises(ConfigError, match=r"datasets, which isn't installed: pip install datasets$"):
+        registry().find("dataset", "huggingface").factory(path="some/data")

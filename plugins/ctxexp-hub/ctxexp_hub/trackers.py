@@ -14,7 +14,7 @@ from ctxexp.errors import ConfigError
 def require(library: str) -> None:
     """Raise ConfigError, with what to type, where a sink's library isn't installed."""
     if find_spec(library) is None:
-        raise ConfigError(f"sink {library}: {library} isn't installed; pip install 'ctxexp-lab[{library}]'")
+        raise ConfigError(f"sink {library}: {library} isn't installed; pip install {library}")
 
 
 def values_by_layer(results: Results) -> Iterator[tuple[int, dict[str, float]]]:
