@@ -325,4 +325,4 @@ def pool(counts: np.ndarray, least: int) -> np.ndarray:
 
 def score_is_cosine(metric: Metric) -> bool:
     """Whether each group's score itself, and not the baseline alone, is its mean cosine."""
-    return bool(metric._cosine_statistic) and baseline_is_score(metric)
+    return bool(metric.cosine_statistic) and baseline_is_score(metric)

@@ -44,7 +44,7 @@ def tracked(run: Run, *, overrides: Sequence[str] = (), **sinks: Sink) -> Iterat
         with job(run, overrides=overrides, meant=destinations(sinks, run.tracking_folder)):
             yield Running(run)
     finally:
-        problems += send_runs([run.folder], sinks, run.tracking_folder, sweep=run.sweep)
+        problems += send_runs({run.folder: None}, sinks, run.tracking_folder, sweep=run.sweep)
     if problems:
         raise TrackingError(problems[0])
 

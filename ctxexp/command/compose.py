@@ -24,6 +24,7 @@ from ctxexp.command.config import Config, leaves, parse_config, plain_values, re
 from ctxexp.command.experiment import Experiment
 from ctxexp.command.options import (
     LOCATION_OPTIONS,
+    Option,
     find_location,
     find_option,
     group_of,
@@ -61,6 +62,7 @@ class OptionSource(ConfigSource):  # type: ignore[misc]  # Hydra is untyped to u
 
     def __init__(self, provider: str, path: str) -> None:
         super().__init__(provider, path)
+        self.options: dict[str, Option | None] = {}  # by path: a sweep asks for each of them dozens of times
         self.plugins, self.folder = [str(file) for file in plugin_files()], own_config_folder()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -73,14 +75,19 @@ class OptionSource(ConfigSource):  # type: ignore[misc]  # Hydra is untyped to u
         return "ctxexp"
 
     def load_config(self, config_path: str) -> ConfigResult:
-        option = find_option(*_of_group(config_path))
+        option = self._option(config_path)
         assert option is not None
         node = OmegaConf.create({"defaults": option.defaults, **option.values} if option.defaults else option.values)
         return ConfigResult(self.provider, self.full_path(), node, {"package": option.package})
 
     def is_config(self, config_path: str) -> bool:
-        group, name = _of_group(config_path)
-        return group in CONFIG_KINDS and bool(name) and find_option(group, name) is not None
+        return self._option(config_path) is not None
+
+    def _option(self, config_path: str) -> Option | None:
+        if config_path not in self.options:
+            group, _, name = config_path.partition("/")
+            self.options[config_path] = find_option(group, name) if name and group in CONFIG_KINDS else None
+        return self.options[config_path]
 
     def is_group(self, config_path: str) -> bool:
         return config_path in CONFIG_KINDS
@@ -90,11 +97,6 @@ class OptionSource(ConfigSource):  # type: ignore[misc]  # Hydra is untyped to u
 
     def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
         return [] if results_filter is ObjectType.GROUP else option_names(config_path)
-
-
-def _of_group(config_path: str) -> tuple[str, str]:
-    group, _, name = config_path.partition("/")
-    return group, name
 
 
 class _Places(SearchPathPlugin):  # type: ignore[misc]

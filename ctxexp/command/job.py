@@ -151,7 +151,7 @@ def _send(run: Run, sinks: Sinks) -> None:
     status."""
     if not is_due(run):
         return
-    problems = send_runs([run.folder], sinks, run.tracking_folder, sweep=run.sweep)
+    problems = send_runs({run.folder: None}, sinks, run.tracking_folder, sweep=run.sweep)
     if run.sweep:
         return  # its end tries again
     for problem in problems:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,15 +41,18 @@ def is_due(run: Run) -> bool:
     return not run.sweep or time.time() - run.began_ms / 1000 > LONG
 
 
-def send_runs(folders: Sequence[Path], sinks: Sinks, tracking_folder: Path, *, sweep: str | None) -> list[str]:
-    """Send the jobs in these folders, as runs of a sweep, to each sink. Returns an error for each sink that failed: its
-    other runs are not tried, since they would fail alike, and slowly where a server hangs."""
+def send_runs(
+    jobs: Mapping[Path, Results | None], sinks: Sinks, tracking_folder: Path, *, sweep: str | None
+) -> list[str]:
+    """Send the jobs in these folders, as runs of a sweep, to each sink, with their results where these are read
+    already. Returns an error for each sink that failed: its other runs are not tried, since they would fail alike, and
+    slowly where a server hangs."""
     problems = []
     for label, sink in sinks.items():
         try:
-            for folder in folders:
+            for folder, results in jobs.items():
                 if (_results_folder(folder) / RUN).exists():
-                    send_run(folder, label, sink, tracking_folder, sweep)
+                    send_run(folder, label, sink, tracking_folder, sweep, results)
         except CtxexpError as error:
             problems.append(mask(str(error)))
     return problems
@@ -60,11 +63,15 @@ def _results_folder(folder: Path) -> Path:
     return Path(read_state(folder).get("results") or folder)
 
 
-def send_run(folder: Path, label: str, sink: Sink, tracking_folder: Path, sweep: str | None) -> None:
-    """Send the job in this folder, as a run of a sweep, to a sink. Raises CtxexpError."""
+def send_run(
+    folder: Path, label: str, sink: Sink, tracking_folder: Path, sweep: str | None, results: Results | None = None
+) -> None:
+    """Send the job in this folder, as a run of a sweep, to a sink; its results are read unless they are given. Raises
+    CtxexpError."""
     place = _results_folder(folder)
     run = replace(load_run(place, tracking_folder), sweep=sweep)
-    results = Results.load(place) if (place / RESULTS_FILE).exists() else Results()
+    if results is None:
+        results = Results.load(place) if (place / RESULTS_FILE).exists() else Results()
     sent = read_state(place).get("sinks", {}).get(label)
     advice = f"can't take the run, which is safe in {place}: the same command with resume=true sends it"
     with plugin_call("sink", label, advice), defer_signals():
@@ -88,11 +95,15 @@ def link_of(folder: Path) -> str:
 def send_sweep(sweep: Sweep, report: SweepReport, sinks: Sinks) -> tuple[str, list[str]]:
     """Send a sweep: the runs of its jobs that aren't damaged, then the comparison. Returns the link to the curves of
     all, and an error for each sink that failed."""
-    compared = {label for label, _ in report.compared}
-    rows = [row for row in report.rows if row.label in compared or not (row.results / RESULTS_FILE).exists()]
+    compared = dict(report.compared)
+    jobs = {
+        row.folder: compared.get(row.label)
+        for row in report.rows
+        if row.label in compared or not (row.results / RESULTS_FILE).exists()
+    }
     links, problems = [], []
     for label, sink in sinks.items():
-        failed = send_runs([row.folder for row in rows], {label: sink}, sweep.tracking_folder, sweep=sweep.id)
+        failed = send_runs(jobs, {label: sink}, sweep.tracking_folder, sweep=sweep.id)
         if not failed:
             sent = [read_state(row.folder).get("sinks", {}).get(label, {}) for row in report.rows]
             what = f"can't take the comparison, which is in {sweep.summary}"

@@ -58,8 +58,8 @@ def upload(folder: Path | str, *, uri: str | None = None, experiment: str | None
 
 def _upload(folder: Path, sink: MlflowSink, tracking_folder: Path) -> Upload:
     run = load_run(folder, tracking_folder)
-    Results.load(folder)
+    results = Results.load(folder)
     is_new = sink.stored_run(run) is None
-    send_run(folder, LABEL, sink, tracking_folder, run.sweep)
+    send_run(folder, LABEL, sink, tracking_folder, run.sweep, results)
     metadata = read_state(folder).get("sinks", {})[LABEL]
     return Upload(folder, metadata["run_id"], metadata["link"], is_new)

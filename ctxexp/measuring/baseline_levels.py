@@ -34,16 +34,16 @@ class SampleBaseline:
 
     def baseline_source(self, metric: Metric) -> str:
         """The source of the measure's baseline: `exact`, `drawn`, or nothing where it has none to speak of."""
-        return "exact" if self.expectation and metric._cosine_statistic else "drawn" if has_baseline(metric) else ""
+        return "exact" if self.expectation and metric.cosine_statistic else "drawn" if has_baseline(metric) else ""
 
     def observe_layer(self, reader: WordReader, metrics: Mapping[str, Metric], *, influence: bool) -> None:
         """Take one layer's value of each measure; with `influence`, that of clusters on it too."""
         cosine = None
-        if self.expectation and any(metric._cosine_statistic for metric in metrics.values()):
+        if self.expectation and any(metric.cosine_statistic for metric in metrics.values()):
             cosine = expected_mean_cosine(reader.blocks_of, self.occurrences, self.expectation)
         group = PreparedRows(reader.gather(self.samples[0][None]), reader.eps)  # (1, n, d)
         for label, metric in metrics.items():
-            exact = cosine if metric._cosine_statistic else None
+            exact = cosine if metric.cosine_statistic else None
             level = exact or self._on_sample(reader, label, metric, group, influence=influence)
             self._levels.setdefault(label, []).append(level)
 

@@ -291,7 +291,7 @@ def measure_halves(words: WordRows, stores: Stores, study: Study, record: Record
     metrics = {
         label: study.metrics[label]
         for label, prototype in record.prototypes.items()
-        if prototype._cosine_statistic and prototype.over in AVERAGED
+        if prototype.cosine_statistic and prototype.over in AVERAGED
     }
     clusters = words.occurrences.clusters
     if not metrics or clusters.n < LEAST_CLUSTERS:

@@ -356,7 +356,7 @@ class WordRecord:
         metric, statistics = self.prototype, self.statistics
         if self.by_layer and len(self.by_layer[0]):
             return self._mean(label, rows, baselines)
-        if metric._cosine_statistic and not isinstance(metric, GroupMean):
+        if metric.cosine_statistic and not isinstance(metric, GroupMean):
             if baselines.baseline_source(label) == "exact":
                 sizes = baselines.sample.sizes(label).tolist()
                 statistics = [{**found, "n": n} for found, n in zip(statistics, sizes, strict=True)]

@@ -68,8 +68,8 @@ def write_measure(values: Values, label: str, measure: WordMeasure, resamples: R
         _add_curve(values, Key(label, "raw"), measure.raw, resamples)
     for name, (level, adjusted) in measure.levels.items():
         key = Key(label, "adjusted", baseline=name)
-        if metric._cosine_statistic and not isinstance(metric, GroupMean):
-            _add_curve(values, Key(label, metric._cosine_statistic), level, resamples)
+        if metric.cosine_statistic and not isinstance(metric, GroupMean):
+            _add_curve(values, Key(label, metric.cosine_statistic), level, resamples)
         elif np.isfinite(level.value).any():
             values.set(key._replace(statistic="baseline"), level.value)
             if adjusted is None:

@@ -172,7 +172,7 @@ class Metric(ABC):
     _sample: int | None = None  # so many random groups only
     baselines: tuple[str, ...] = (RUN,)
     resampling: tuple[np.random.Generator, int] = (np.random.default_rng(0), 0)
-    _cosine_statistic: ClassVar[str] = ""
+    cosine_statistic: ClassVar[str] = ""
     """The statistic, if any, that is the mean cosine of random occurrences: `baseline` where that is the baseline
     (`baseline_value` is `mean_cosine`), `mean_cosine` of anisotropy. Its expectation has a closed form, which takes the
     place of a draw. A GroupMean whose `score` itself is the mean cosine leaves `baseline_value` as it is."""
@@ -227,7 +227,7 @@ class Metric(ABC):
     def _baseline_influence(self, x: np.ndarray) -> np.ndarray | None:
         """The influence of each row of a random group (n, d) on `baseline_value`, (n,) float64; None where that isn't
         known."""
-        return mean_cosine_influence(x) if self._cosine_statistic else None
+        return mean_cosine_influence(x) if self.cosine_statistic else None
 
     def outputs(self) -> Mapping[str, Output | list[dict[str, object]]]:
         """The place's results beside the statistics, by name, after `compute` (optional): files, or rows of the
@@ -337,7 +337,7 @@ class GroupMean(Metric):
 
 def has_baseline(metric: Metric) -> bool:
     """Whether there is a baseline to speak of."""
-    return bool(metric._cosine_statistic) or type(metric).baseline_value is not Metric.baseline_value
+    return bool(metric.cosine_statistic) or type(metric).baseline_value is not Metric.baseline_value
 
 
 def baseline_is_score(metric: Metric) -> bool:

@@ -64,7 +64,7 @@ class SelfSimilarity(GroupMean):
     )
     definition = "mean cosine over all pairs of a word's occurrences (Definition 1)"
     invariances = frozenset({"rotation", "scale", "row_scale", "permutation"})
-    _cosine_statistic: ClassVar[str] = "baseline"
+    cosine_statistic: ClassVar[str] = "baseline"
 
     @takes_prepared
     def score(self, x: np.ndarray | PreparedRows) -> np.ndarray:
@@ -99,7 +99,7 @@ class IntraSentenceSimilarity(GroupMean):
         main="raw",
         maximum=1.0,
     )
-    _cosine_statistic: ClassVar[str] = "baseline"
+    cosine_statistic: ClassVar[str] = "baseline"
 
     def __init__(
         self, *, sample: int | None = None, unit_norm: bool = False, baselines: Sequence[str] = (RUN,)
@@ -189,7 +189,7 @@ class Anisotropy(Metric):
     reading = Reading(
         unit="cosine", subject="unrelated words", lower="less alike", higher="more alike", main="mean_cosine"
     )
-    _cosine_statistic: ClassVar[str] = "mean_cosine"
+    cosine_statistic: ClassVar[str] = "mean_cosine"
     definition = "mean cosine over all pairs of random occurrences"
     invariances = frozenset({"rotation", "scale", "row_scale", "permutation"})
 

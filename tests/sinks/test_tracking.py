@@ -461,7 +461,7 @@ def resume(store: Path, group: str, name: str = "bert") -> Path | None:
     """What a job of a sweep `group` takes over."""
     folder = job_folder(store, group, 0)
     earlier = reuse(run_of(folder, store, name, key=f"key of {name}", sweep=group))
-    assert not earlier or not send_runs([folder], sinks(), store, sweep=group)
+    assert not earlier or not send_runs({folder: None}, sinks(), store, sweep=group)
     return earlier
 
 

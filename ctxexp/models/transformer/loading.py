@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -113,12 +114,7 @@ def load(
         if header is not None:
             header.apply_keys_to_tokenizer(tokenizer.backend_tokenizer)
 
-        def draw() -> PreTrainedModel:
-            """Weights of the config's shape, in float32."""
-            if not hasattr(network, "from_config"):
-                return network(config)
-            return network.from_config(config, trust_remote_code=trust_remote_code, dtype=torch.float32)
-
+        draw = partial(_unweighted, network, config, trust_remote_code=trust_remote_code)
         if "quantization_config" in more and device.type != "cpu":
             more.setdefault("device_map", {"": device})  # weights are quantised on the device where they stay
         has_pooler, unused = True, list[Leftovers]()
@@ -149,6 +145,13 @@ def load(
     if not more.keys() & {"device_map", "quantization_config"}:
         loaded.model.to(device)
     return replace(loaded, warnings=loaded.warnings + texts)
+
+
+def _unweighted(network: Any, config: PretrainedConfig, *, trust_remote_code: bool) -> PreTrainedModel:
+    """A model of the config's shape, in float32, whose weights are drawn."""
+    if not hasattr(network, "from_config"):
+        return network(config)
+    return network.from_config(config, trust_remote_code=trust_remote_code, dtype=torch.float32)
 
 
 def as_reader(

@@ -47,7 +47,7 @@ class OnePass(TextReader):
 
     def check(self, metrics: Mapping[str, Metric], baseline: Baseline, transform: Transform, control: Control) -> None:
         why = [f"metric {label} ({reason})" for label, metric in metrics.items() if (reason := why_not(metric))]
-        if not baseline.expectation and any(metric._cosine_statistic for metric in metrics.values()):
+        if not baseline.expectation and any(metric.cosine_statistic for metric in metrics.values()):
             why.append(f"baseline {baseline.name} (random groups; baseline=exact needs none)")
         if not transform.identity:
             why.append(f"transform {type(transform).__name__} (transform=none needs none)")
@@ -102,9 +102,9 @@ def why_not(metric: Metric) -> str:
         return "no form in sums"
     if metric._sample is not None:
         return f"sample={metric._sample} draws groups"
-    if metric.baselines != ("run",) and metric._cosine_statistic:
+    if metric.baselines != ("run",) and metric.cosine_statistic:
         return f"baselines=[{','.join(metric.baselines)}] measures random groups"
-    has_drawn = type(metric).baseline_value is not Metric.baseline_value and not metric._cosine_statistic
+    has_drawn = type(metric).baseline_value is not Metric.baseline_value and not metric.cosine_statistic
     return "its chance level is drawn" if has_drawn else ""
 
 
@@ -188,11 +188,11 @@ class SummedText:
 def _measure(metric: Metric, found: _LayerValues, baseline: _LayerValues | None) -> WordMeasure:
     raw = found.curve("raw") if isinstance(metric, GroupMean) else None
     statistics, levels = found.statistics, dict[str, tuple[Curve, Curve | None]]()
-    if baseline is not None and metric._cosine_statistic:
+    if baseline is not None and metric.cosine_statistic:
         level = baseline.curve("level")
         levels[""] = level, None if raw is None else raw - level
         if raw is None:  # it is the level itself
-            statistics = [{metric._cosine_statistic: one["level"], "n": one["n"]} for one in baseline.statistics]
+            statistics = [{metric.cosine_statistic: one["level"], "n": one["n"]} for one in baseline.statistics]
     scores, errors = (np.stack(each, axis=1) if each else None for each in (found.scores, found.errors))
     return WordMeasure(metric, statistics, raw=raw, levels=levels, scores=scores, errors=errors)
 

@@ -91,7 +91,7 @@ class SelfSimilarityByClass(Metric):
     title = "Self-similarity by class of word"
     reading = Reading(unit="cosine", main="raw")
     definition = "mean cosine over all pairs of a word's occurrences"
-    _cosine_statistic = "baseline"
+    cosine_statistic = "baseline"
     invariances = frozenset({"rotation", "scale", "row_scale"})
 
     def __init__(self, *, by: Sequence[By] = ("pos", "frequency", "pieces")) -> None:
