@@ -83,34 +83,6 @@ def test_an_unknown_word_is_refused_in_a_sentence(word: str, message: str) -> No
     assert "\n" not in str(caught.value)
 
 
-def test_what_a_verb_needs_is_asked_for() -> None:
-    def needy(name: str, *, out: Path) -> None:
-        """Do.
-
-        name: what it is called
-        """
-
-    with pytest.raises(ConfigError, match=r"^ctxexp needy needs NAME: what it is called$"):
-        Verb("needy", needy)(["out=x"])
-    with pytest.raises(ConfigError, match=r"^ctxexp needy needs out=\.\.\.: Path$"):
-        Verb("needy", needy)(["x"])
-    with pytest.raises(ConfigError, match=r"^'y': expected key=value; ctxexp needy --help says which$"):
-        Verb("needy", needy)(["x", "y"])
-    assert Verb("needy", needy)(["x", "out=y"]) == 0
-
-
-def test_the_docstring_is_the_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert Verb("verb", Kept().typed)(["clear", "--help"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[:4] == ["usage: ctxexp verb [ACTION] [FILES ...] [key=value ...]", "", "Do it well.", ""]
-    assert lines[4] == "It is done whatever comes."
-    rows = dict(line.strip().split("   ", 1) for line in lines[6:])
-    assert rows["ACTION=show"].strip() == "what to do (show | clear)"
-    assert rows["folds=5"].strip() == "of the data: how many, at least two"
-    assert rows["whole=false"].strip() == "nothing is left out"
-    assert rows["some=null"].strip() == "list[str] | null"
-
-
 def test_any_key_and_all_words_can_be_taken() -> None:
     got: list[Any] = []
 

@@ -15,15 +15,13 @@ import torch
 
 from ctxexp import Control, Corpus, Encoder, Metric, Occurrences, Pair, Sense, Sentence
 from ctxexp import measure as face_measure
-from ctxexp.command import Experiment
-from ctxexp.errors import MetricError
 from ctxexp.matched_baselines import FrequencyMatched, PositionMatched, Twins
 from ctxexp.maths import mean_cosine
 from ctxexp.measuring.words import _first_share
 from ctxexp.plugins.registry import config_folder
 from ctxexp.report import shared_facts
 from ctxexp.vectors.stores import apply_control
-from tests.composed import composed, registry_of
+from tests.composed import registry_of
 from tests.measuring_helpers import MemoryStore, contextual, measure, row_index_of, sentences
 from tests.sample_results import run_notes
 from tests.shipped import (
@@ -183,12 +181,6 @@ def test_no_sinks_says_that_it_selects_on_the_outcome() -> None:
     assert "outcome" not in run_notes(measured())
 
 
-def test_when_nothing_is_left_it_is_said() -> None:
-    store, index, _ = world()
-    with pytest.raises(MetricError, match=r"control 'no first 99 words' leaves nothing of corpus 'world' to measure"):
-        apply_control(store, index, NoFirst(first=99), corpus="world")
-
-
 def test_the_share_of_first_places_is_that_of_a_loop() -> None:
     _, index, of = world()
     occurrences = index()
@@ -203,17 +195,6 @@ def test_the_share_of_first_places_is_that_of_a_loop() -> None:
 
 def test_every_control_has_its_file() -> None:
     assert {p.stem for p in (config_folder() / "control").glob("*.yaml")} == set(REGISTRY.names("control"))
-
-
-@pytest.mark.parametrize(
-    ("node", "named"),
-    [
-        ({"name": "shuffled", "how": "order"}, "bert (untrained) (shuffled order)"),
-        ({"name": "no_first", "first": 2}, "bert (untrained) (no first 2 words)"),
-    ],
-)
-def test_the_label_names_the_control(node: dict[str, object], named: str) -> None:
-    assert Experiment(composed("weights=untrained", control=node)).title == named
 
 
 # Baselines of twins.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -19,7 +18,7 @@ from tokenizers import Regex, Tokenizer, pre_tokenizers, processors
 from ctxexp import Sentence
 from ctxexp.errors import ModelError
 from tests import tiny_models
-from tests.shipped import gpt2, huggingface
+from tests.shipped import huggingface
 
 gguf = pytest.importorskip("gguf", reason="the package gguf is not installed")
 HIDDEN, INNER, HEADS, BLOCKS = 32, 64, 4, 2
@@ -251,36 +250,3 @@ def test_its_tables_are_its_embedding_and_its_own_output_matrix(
     held = write(tmp_path / "untied.gguf", tied=False)
     _, output = huggingface(checkpoint=str(tmp_path / "untied.gguf"), device="cpu").tables(SENTENCES)
     np.testing.assert_array_equal(output.vectors, held["output.weight"])
-
-
-def test_mistakes_are_named(
-    tiny: tuple[Path, dict[str, np.ndarray]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, _ = tiny
-    with pytest.raises(ModelError, match=r"none\.gguf can't be read \(FileNotFoundError.*expected a model's GGUF file"):
-        huggingface(checkpoint=str(tmp_path / "none.gguf"))
-    (tmp_path / "model.bin").write_bytes(b"PK\3\4")
-    with pytest.raises(
-        ModelError, match=r"model\.bin is no GGUF file; expected one, or the model's folder: it holds .*pickled"
-    ):
-        huggingface(checkpoint=str(tmp_path / "model.bin"))
-    with pytest.raises(ModelError, match=r"model=gpt2 expects a checkpoint of type 'gpt2', but .* is a 'llama'"):
-        gpt2(checkpoint=str(path))
-    cut = tmp_path / "cut.gguf"
-    cut.write_bytes(path.read_bytes()[:999])
-    with pytest.raises(ModelError, match=r"cut\.gguf can't be read as GGUF \(.*\); copy or download it again"):
-        huggingface(checkpoint=str(cut))
-    writer = gguf.GGUFWriter(tmp_path / "empty.gguf", "llama")
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    with pytest.raises(ModelError, match=r"empty\.gguf is a GGUF file without tensors, perhaps of a vocabulary alone"):
-        huggingface(checkpoint=str(tmp_path / "empty.gguf"))
-    write(tmp_path / "odd.gguf", "nonesuch")
-    with pytest.raises(ModelError, match=r"cannot load .*odd\.gguf: .*architecture nonesuch is not supported.*take"):
-        huggingface(checkpoint=str(tmp_path / "odd.gguf"))
-    for name in ("gguf", "accelerate"):
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ModelError, match=r"tiny-llama\.gguf needs gguf and accelerate: pip install 'ctxexp\[gguf\]'"):
-        huggingface(checkpoint=str(path))

@@ -188,14 +188,6 @@ def test_an_adapter_beside_the_model_is_part_of_its_content(copy: Callable[[str]
     assert len(set(hashes)) == 3
 
 
-def test_an_adapter_that_cannot_be_read_is_named(copy: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = copy("bert")
-    write_adapter(folder, 1)
-    monkeypatch.setattr("ctxexp.models.transformer.unused.find_spec", lambda name: None)
-    with pytest.raises(ModelError, match=r"its adapter \(adapter_config.json\), which needs .* pip install peft"):
-        encoder(folder, unused="refuse")
-
-
 def test_an_adapter_beside_the_model_is_applied(copy: Callable[[str], Path]) -> None:
     pytest.importorskip("peft", reason="adapters are read by peft")
     folder, merged = copy("bert"), copy("gpt2").parent / "merged"

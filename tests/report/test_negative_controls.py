@@ -80,13 +80,3 @@ def test_a_line_says_the_last_layer_beside_each_control() -> None:
     )
     assert cosine.startswith("m, anisotropy/mean_cosine: layer 1 0.250; layer 0 0.450, untrained twin 0.350")
     assert control_lines(runs, ["anisotropy"]) == [cosine]
-
-
-def test_one_training_run_is_mentioned_unless_seeds_were_swept() -> None:
-    a, b = run(0.9, 0.5), run(0.9, 0.4, name="other")
-    assert training_runs([("a", a), ("b", b)]).startswith("Each model is one training run with one seed")
-    assert training_runs([("a", a), ("b", b)], ["word_norm"]) == "Each model is one training run with one seed"
-    assert training_runs([("a", a)]) == ""
-    assert training_runs([("a", a), ("a, centred", run(0.9, 0.3, transform="center"))]) == ""
-    assert training_runs([("a", a), ("b", run(0.9, 0.4, name="other", seed=1))]) == ""
-    assert training_runs([("a", a), ("b", run(0.9, 0.4, name="other", seeds=(0, 1)))]) == ""

@@ -319,18 +319,6 @@ def test_the_published_counts(published: Path) -> None:
     assert [(len(b.members), len(set(b.classes))) for b in (bless, ap)] == [(200, 17), (402, 21)]  # type: ignore[union-attr]
 
 
-def test_a_copy_without_its_header_loses_no_pair(tmp_path: Path) -> None:
-    path = tmp_path / "combined.tab"
-    for first in ("Word 1\tWord 2\tHuman (mean)\n", ""):
-        path = tmp_path / f"{len(first)}" / "combined.tab"
-        path.parent.mkdir()
-        path.write_text(first + "love\tsex\t6.77\ntiger\tcat\t7.35\n")
-        (benchmark,) = load(path.parent, ["ws353"])
-        assert isinstance(benchmark, Similarity)
-        assert benchmark.pairs == (("love", "sex"), ("tiger", "cat"))
-        assert benchmark.gold == (6.77, 7.35)
-
-
 # The command.
 
 
