@@ -4,6 +4,7 @@ written for ctxexp around ambiguous words, with sense labels.
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.resources import files
 
 from ctxexp.dataset import Corpus, Sense, TextStream
@@ -30,6 +31,7 @@ __all__ = [
 DATA = files("ctxexp.datasets") / "polysemy"
 
 
+@cache  # read-only; to read it takes a fortieth of the time to measure it
 def polysemy(*, tokenizer: str = "english", lower: bool = False) -> Corpus:
     """Sentences written for ctxexp: ambiguous words in labelled senses, in ten registers.
 
