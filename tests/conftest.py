@@ -89,3 +89,9 @@ def _interrupts_are_heard() -> None:
     command that ended in this process left them to the system."""
     if signal.getsignal(signal.SIGINT) in (signal.SIG_IGN, signal.SIG_DFL):
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def no_summary(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sweep's end draws no comparison."""
+    monkeypatch.setattr("ctxexp.jobs.sweep.write_summary", lambda *args, **links: None)

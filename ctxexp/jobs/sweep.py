@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -33,7 +32,6 @@ from ctxexp.results.values import RESULTS_FILE
 from ctxexp.sinks import Status, Sweep, SweepReport, SweepRow
 
 JOBS = "jobs.json"  # beside the comparison: the sweep's rows
-Summarise = Callable[[list[tuple[str, Results]], Path], object]
 
 
 @dataclass
@@ -78,13 +76,12 @@ def last_failure() -> str:
     return _command.failure
 
 
-def close_sweep(sweep: Sweep, summarise: Summarise, *, stopped: str | None = None) -> SweepReport:
+def close_sweep(sweep: Sweep, *, stopped: str | None = None) -> SweepReport:
     """Settle a sweep, however it ended: no job stays RUNNING, and those with results are compared.
 
     Call it once, after Hydra has returned, raised or been interrupted. Jobs that still run get five seconds to end by
-    themselves. Doesn't raise for what `summarise` does: `error` says it, the rows are there. `stopped` says what kept
+    themselves. Doesn't raise where the comparison fails: `error` says it, the rows are there. `stopped` says what kept
     the sweep from running all its jobs: it is KILLED then, even where those that ran FINISHED.
-    `summarise` gets (label, results) of each job with results and a folder to write to.
     """
     report = report_of(sweep, stopped=stopped)
     if not report.rows:
@@ -96,7 +93,8 @@ def close_sweep(sweep: Sweep, summarise: Summarise, *, stopped: str | None = Non
             [{**vars(r), "folder": str(r.folder), "results": str(r.results)} for r in report.rows],
         )
         if report.compared:
-            summarise(report.compared, sweep.summary)
+            links = {row.label: row.link for row in report.rows}
+            write_summary(report.compared, sweep.summary, registry(), links=links)
     except Exception as error:  # the jobs' results must not be hidden by a figure that failed
         problems.append(f"the comparison failed: {error_message(error)}")
     report.error = "\n".join(problems) or None
@@ -159,11 +157,6 @@ def _settle_jobs(sweep: Sweep) -> list[SweepRow]:
     return rows
 
 
-def _summarise(runs: list[tuple[str, Results]], folder: Path) -> None:
-    links = {row["label"]: row["link"] for row in json.loads((folder / JOBS).read_text(encoding="utf-8"))}
-    write_summary(runs, folder, registry(), links=links)
-
-
 @dataclass
 class Ending:
     """How a command ended: its exit status."""
@@ -172,7 +165,7 @@ class Ending:
 
 
 @contextmanager
-def settled(summarise: Summarise = _summarise) -> Iterator[Ending]:
+def settled() -> Iterator[Ending]:
     """Settle what the jobs of the block leave, however it ends: by itself, interrupted, or with a worker killed. What
     isn't an end of these is raised, after all is settled."""
     global _command
@@ -200,7 +193,7 @@ def settled(summarise: Summarise = _summarise) -> Iterator[Ending]:
         elif ending.status:
             show(f"{stopped}: the runs that were under way are KILLED", sys.stderr)
         with defer_signals():
-            closed = end_command(summarise, stopped=stopped)
+            closed = end_command(stopped=stopped)
             end_workers()
     if other:
         raise other
@@ -216,13 +209,13 @@ def _killed_worker(error: BaseException) -> str:
     )
 
 
-def end_command(summarise: Summarise, *, stopped: str | None) -> int:
+def end_command(*, stopped: str | None) -> int:
     """Settle the sweep, if there is one, after Hydra has returned, print how its jobs ended and send them; the exit
     status."""
     if _command.sweep is None:
         return 1 if _command.failure else 0
     sweep, sinks = _command.sweep
-    report = close_sweep(sweep, summarise, stopped=stopped)
+    report = close_sweep(sweep, stopped=stopped)
     if not report.rows:
         return 1
     targets = {label: (Objective.read(r.info.objective), r) for label, r in report.compared if r.info.objective}

@@ -22,9 +22,8 @@ from ctxexp.errors import ConfigError, DataError, MetricError, plugin_call
 from ctxexp.files.code_version import __version__
 from ctxexp.maths.resampling import Clusters, Stream
 from ctxexp.maths.word_mix import WordMix
-from ctxexp.measuring.pairs import PairVectors, measure_pairs, require_pairs
+from ctxexp.measuring.pairs import PairVectors, check_table, measure_pairs, measure_tables, require_pairs
 from ctxexp.measuring.record import Record
-from ctxexp.measuring.tables import check_table, measure_tables
 from ctxexp.measuring.text_reader import TextReader, measure_summed, summed_halves
 from ctxexp.measuring.words import Intervals, Observer, WordRows, measure_words
 from ctxexp.metrics import RUN, Metric

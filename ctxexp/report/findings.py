@@ -19,9 +19,8 @@ from ctxexp.report.changes import (
     variant_range,
 )
 from ctxexp.report.wording import LabelledResults, full_title, mix_labels
-from ctxexp.results.finding import RUN, Finding, Leg
 from ctxexp.results.results import LEADING
-from ctxexp.results.values import Key
+from ctxexp.results.values import RUN, Finding, Key, Leg
 
 if TYPE_CHECKING:
     from ctxexp.results import Results

@@ -15,11 +15,11 @@ import numpy as np
 from ctxexp.errors import MetricError, near
 from ctxexp.files import user_path
 from ctxexp.maths.resampling import interval
-from ctxexp.results.finding import Finding
 from ctxexp.results.run_info import RunInfo
 from ctxexp.results.values import (
     LAYER,
     Estimates,
+    Finding,
     Key,
     Values,
     read_findings,

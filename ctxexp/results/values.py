@@ -1,5 +1,6 @@
-"""Values by key: measure, statistic, task and place; the builder that measuring fills in; and the files of a run's
-results: the frame (Parquet), results.json with the metadata, findings.json, one CSV file for each table, replicates.
+"""Values by key: measure, statistic, task and place; the builder that measuring fills in; findings, computed once and
+read by all that shows a run; and the files of its results: the frame (Parquet), results.json with the metadata,
+findings.json, one CSV file for each table, replicates.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -25,7 +27,6 @@ from ctxexp.files import (
     write_csv,
     write_file,
 )
-from ctxexp.results.finding import Finding
 from ctxexp.results.run_info import RunInfo
 
 if TYPE_CHECKING:
@@ -43,7 +44,45 @@ COLUMNS = ("measure", "task", "statistic", "place", "layer", "value", "low", "hi
 RESULTS_FILE, FRAME, REPLICATES, FINDINGS = "results.json", "results.parquet", "replicates.npz", "findings.json"
 FORMAT = 2  # of these files
 OTHER_KINDS = (".json", ".html", ".parquet", ".feather", ".xlsx", ".pkl", ".tsv", ".txt", ".png", ".svg", ".pdf")
+RUN = "{run}"  # stands in a finding's text for the run's name
 MAX_NAME_BYTES = 200  # of a table: a file's name may have 255, with `.csv` and the suffix while it is written
+
+
+@dataclass(frozen=True)
+class Leg:
+    """A claimed change of a curve between two layers."""
+
+    sign: int  # 1: it rises, -1: it falls
+    start: int
+    end: int
+    reverses: bool  # whether a change of the other sign is certain somewhere between
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """What a curve by layer shows.
+
+    Args:
+        measure, statistic, task: The curve, its statistic by the shown name.
+        layers: The layers in which it is defined.
+        has_interval: Whether it has an interval; without one nothing is claimed.
+        legs: The claimed changes along it, at most two.
+        text: The sentence that says so, `{run}` in the place of the run's name.
+        doubts: What makes the curve shaky, a sentence each.
+    """
+
+    measure: str
+    statistic: str
+    task: str
+    layers: tuple[int, ...]
+    has_interval: bool
+    legs: tuple[Leg, ...]
+    text: str
+    doubts: tuple[str, ...]
+
+    def sentence(self, label: str) -> str:
+        """The sentence on the run of this label."""
+        return self.text.replace(RUN, label)
 
 
 class Key(NamedTuple):

@@ -92,16 +92,16 @@ def test_a_sink_gets_what_failed_too(tmp_path: Path, error: BaseException, statu
     assert (sink.run.status, sink.run.error is None, sink.results.measures()) == (status, False, [])
 
 
-def test_without_sinks_all_is_on_disk_and_a_sweep_takes_it_over(tmp_path: Path) -> None:
+def test_without_sinks_all_is_on_disk_and_a_sweep_takes_it_over(tmp_path: Path, no_summary: None) -> None:
     run = run_of(tmp_path)
     with tracked(run) as running:
         running.save(results())
     assert finished_on_disk(tmp_path, run.key) == run.folder
     assert reuse(run_of(tmp_path, sweep="again")) == run.folder
     assert reuse(run_of(tmp_path, "gpt2")) is None
-    sweep, compared = Sweep("again", tmp_path, 0.0), []
-    report = close_sweep(sweep, lambda pairs, folder: compared.extend(label for label, _ in pairs) or [])
-    assert (report.status, report.error, compared) == ("FINISHED", None, ["bert"])
+    sweep = Sweep("again", tmp_path, 0.0)
+    report = close_sweep(sweep)
+    assert (report.status, report.error, [label for label, _ in report.compared]) == ("FINISHED", None, ["bert"])
     assert (sweep.summary / "jobs.json").exists()
     assert send_sweep(sweep, report, {}) == ("", [])
     sink = Named()
@@ -114,7 +114,9 @@ def test_without_sinks_all_is_on_disk_and_a_sweep_takes_it_over(tmp_path: Path) 
     assert read_state(tmp_path / "results" / "again" / "bert")["link"] == "https://there/bert"
 
 
-def test_a_sweeps_sinks_get_their_own_words_back_and_one_that_fails_is_asked_once(tmp_path: Path) -> None:
+def test_a_sweeps_sinks_get_their_own_words_back_and_one_that_fails_is_asked_once(
+    tmp_path: Path, no_summary: None
+) -> None:
     got = []
 
     class Charts(Named):
@@ -133,7 +135,7 @@ def test_a_sweeps_sinks_get_their_own_words_back_and_one_that_fails_is_asked_onc
         with tracked(run_of(tmp_path, name, sweep="s")) as running:
             running.save(results())
     sweep, bad = Sweep("s", tmp_path, 0.0), Counting()
-    report = close_sweep(sweep, lambda pairs, folder: [])
+    report = close_sweep(sweep)
     link, problems = send_sweep(sweep, report, {"bad": bad, "one": Charts()})
     assert (link, len(problems), bad.calls) == ("https://there/s", 1, 1)
     assert got == [[{"link": "https://there/a"}, {"link": "https://there/b"}]]

@@ -31,7 +31,7 @@ import multiprocessing, sys, time
 from pathlib import Path
 import hydra, numpy as np
 from omegaconf import OmegaConf
-from ctxexp.jobs.sweep import settled
+from ctxexp.jobs import sweep
 from ctxexp.command.job import current_job
 from ctxexp.errors import ModelError
 from ctxexp.jobs import job, new_run, save
@@ -59,13 +59,12 @@ def task(config):
         info = run_info(title=config.model, n_layers=layers)
         save(results_with({"self_similarity/adjusted": curve}, info=info), folder)
 
-def summarise(pairs, folder):
-    path = folder / "comparison.txt"
-    path.write_text("\\n".join(f"{label} {r.n_layers}" for label, r in pairs))
-    return [path]
+def write_summary(pairs, folder, *args, **links):
+    (folder / "comparison.txt").write_text("\\n".join(f"{label} {r.n_layers}" for label, r in pairs))
 
 if __name__ == "__main__":
-    with settled(summarise) as ending:
+    sweep.write_summary = write_summary
+    with sweep.settled() as ending:
         task()
     print("workers left:", len(multiprocessing.active_children()))
     sys.exit(ending.status)
@@ -220,7 +219,9 @@ def test_folders_of_jobs_are_readable_and_safe(tmp_path: Path) -> None:
 FLAT = results_with({"self_similarity/raw": np.ones(2)})
 
 
-def test_a_sweep_ended_between_its_jobs_is_killed(app: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_sweep_ended_between_its_jobs_is_killed(
+    app: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     found, sinks = stored_sweep(app / "store with 'quotes'", "model=a,b")
     compared: list[str] = []
 
@@ -230,12 +231,12 @@ def test_a_sweep_ended_between_its_jobs_is_killed(app: Path, capsys: pytest.Capt
         signal.raise_signal(signal.SIGTERM)
         finish_job(found, "elmo", 1, FLAT)
 
-    def summarise(pairs: list, folder: Path) -> list[Path]:
+    def write_summary(pairs: list, *args: object, **links: object) -> None:
         signal.raise_signal(signal.SIGTERM)  # in the closing: answered after it
         compared.extend(label for label, _ in pairs)
-        return []
 
-    with pytest.raises(Terminated), settled(summarise):
+    monkeypatch.setattr("ctxexp.jobs.sweep.write_summary", write_summary)
+    with pytest.raises(Terminated), settled():
         application()
     assert compared == ["bert"]
     assert {n: run.info.status for n, run in runs(app).items()} == {
@@ -269,33 +270,35 @@ def test_a_worker_that_the_system_kills_is_one_line(capsys: pytest.CaptureFixtur
     )
 
 
-def test_one_bad_row_does_not_stop_the_comparison(app: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_bad_row_does_not_stop_the_comparison(
+    app: Path, capsys: pytest.CaptureFixture[str], no_summary: None
+) -> None:
     found, _ = stored_sweep(app / "store with 'quotes'", "model=a,b")
     bad, good = finish_job(found, "bert", 0, FLAT), finish_job(found, "elmo", 1, FLAT)
     (bad / "results.json").write_bytes((good / "results.json").read_bytes()[:-9])
-    compared: list[str] = []
-    report = close_sweep(found, lambda pairs, folder: compared.extend(label for label, _ in pairs) or [])
-    assert compared == ["elmo"]
+    report = close_sweep(found)
+    assert [label for label, _ in report.compared] == ["elmo"]
     assert report.error.startswith(f"bert is left out of the comparison: {bad / 'results.json'} is not a results file")
     assert report.error.count("\n") == 0
     assert len(ctxexp.runs(found.tracking_folder)) == 1  # nor what reads runs
     assert "warning: left out: " in capsys.readouterr().err
 
 
-def test_summary_that_fails_hides_no_job(app: Path) -> None:
+def test_summary_that_fails_hides_no_job(app: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found, sinks = stored_sweep(app / "store with 'quotes'", "model=a,b")
     finish_job(found, "bert", 0, FLAT)
 
-    def summarise(pairs: list, folder: Path) -> list[Path]:
+    def write_summary(*args: object, **links: object) -> None:
         raise RuntimeError("no font")
 
-    report = close_sweep(found, summarise)
+    monkeypatch.setattr("ctxexp.jobs.sweep.write_summary", write_summary)
+    report = close_sweep(found)
     assert send_sweep(found, report, sinks) == ("", [])
     assert [row.status for row in report.rows] == ["FINISHED"]
     assert report.error.startswith("the comparison failed: Traceback")
     assert runs(app)["comparison of 1 jobs"].info.status == "FAILED"
     shutil.rmtree(found.tracking_folder / "results")
-    assert close_sweep(found, summarise).rows == []  # nothing ran: no summary either
+    assert close_sweep(found).rows == []  # nothing ran: no summary either
     assert len(runs(app)) == 2
 
 

@@ -14,8 +14,8 @@ import torch
 
 from ctxexp import Block, Group, Output, Results, Sentence
 from ctxexp.errors import EncodingError, ModelError
+from ctxexp.measuring.pairs import check_table, measure_tables
 from ctxexp.measuring.record import Record
-from ctxexp.measuring.tables import check_table, measure_tables
 from ctxexp.model import EmbeddingTable
 from ctxexp.models import ElmoNetwork
 from tests import tiny_models

@@ -48,7 +48,9 @@ def stored(tmp_path_factory: pytest.TempPathFactory, empty_store: Path) -> Any:
         main = {"anisotropy": {"main": "mean_cosine"}}
         about = run_info(title=name, n_layers=layers, measures=main, encoder=name, corpus="polysemy", fingerprint="0")
         finish_job(sweep, name, number, results_with(dict.fromkeys(keys, curve), info=about))
-    report = close_sweep(sweep, lambda pairs, folder: [])
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("ctxexp.jobs.sweep.write_summary", lambda *args, **links: None)
+        report = close_sweep(sweep)
     assert report.error is None
     assert send_sweep(sweep, report, sinks) == ("", [])
     return sweep
