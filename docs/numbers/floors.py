@@ -1,7 +1,8 @@
-"""How well the threshold of 5% holds on sentences of other domains, into the README of ctxexp-compare: of the floor as
-it is, adapted to 100 sentences of the domain, and of one constant for all layers and domains of a model.
+"""How well floors hold on sentences of other domains, into the README of ctxexp-compare.
 
-`STS=FOLDER python -m docs.numbers.floors MODEL ...`, a folder of the SemEval sets.
+`STS=FOLDER python -m docs.numbers.floors MODEL ...`, a folder of the SemEval sets: the threshold of 5%, of the floor as
+it is, adapted to 100 sentences of the domain, and of one constant for all layers and domains of a model. With
+`carried` before the models: the cosine of one model in another, of every two of them both ways.
 """
 
 from __future__ import annotations
@@ -9,14 +10,17 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from itertools import combinations
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from ctxexp_compare import Floor
-from ctxexp_compare.floors.fit import fit_rows
-from ctxexp_compare.floors.floor import ADAPT_PAIRS
 from ctxexp_compare.floors.make import domain_sentences, floor_of_domains
-from ctxexp_compare.floors.sample import WORDS, Pairs, Rows, collect, sampled
+from ctxexp_compare.floors.sample import collect, sampled
+from ctxexp_compare.light.fit import fit_rows
+from ctxexp_compare.light.floor import ADAPT_PAIRS, ALLOWED
+from ctxexp_compare.light.pairs import WORDS, Pairs, Rows
 
 from ctxexp import Sentence
 from ctxexp.datasets import tokenizer
@@ -27,7 +31,8 @@ DOMAINS = ("deft-forum", "headlines", "images", "tweet-news")  # of STS 2014
 OWN, TESTED = 100, 300  # sentences of each domain: adapted to, and held out
 DRAWS = 20  # of the own sentences
 PAIRS = 20_000
-LEVEL, ALLOWED = 0.05, 0.05
+LEVEL = 0.05
+CARRIED = (0.05, 0.01, 0.002)  # of the embedded text's unrelated pairs, in the model that a cosine is carried from
 Cell = tuple[float, np.ndarray, np.ndarray]  # the share as it is, those of the draws, the cosines
 
 
@@ -78,12 +83,76 @@ def cells(model: str, texts: dict[str, list[Sentence]]) -> list[Cell]:
     return found
 
 
-if __name__ == "__main__":
-    logging.disable(logging.WARNING)
-    texts = domain_texts(Path(os.environ["STS"]))
-    every = {model: cells(model, texts) for model in sys.argv[1:]}
+class Model(NamedTuple):
+    """A model's floor of the embedded text, and by domain the tested rows, those of own sentences a draw, and the
+    cosines of the tested pairs."""
+
+    title: str
+    floor: Floor
+    domains: dict[str, tuple[list[Rows], np.ndarray]]
+
+
+def read_model(name: str, texts: dict[str, list[Sentence]]) -> Model:
+    """The last layer of a model, by its own pooling."""
+    encoder, registers, title = domain_sentences(name, None, [])
+    floor = floor_of_domains(encoder, registers, title, "embedded sentences", is_question=True)
+    kind, domains = next(kind for kind in floor.kinds if kind != WORDS), {}
+    for domain, sentences in texts.items():
+        chosen = sampled({domain: sentences}, TESTED + 2 * OWN, 0)
+        rows = collect(encoder, chosen, [kind], np.random.default_rng(0))[kind]
+        rows = Rows(rows.vectors[-1:], rows.sentence, rows.domain, rows.length, rows.word)
+        held = rows.sentence <= TESTED
+        tested, rest = part_of(rows, held), np.unique(rows.sentence[~held])
+        cosines = tested.cosines(0, tested.pairs(np.random.default_rng(1), PAIRS))
+        drawn = [np.random.default_rng(i).choice(rest, OWN, replace=False) for i in range(DRAWS)]
+        domains[domain] = ([part_of(rows, np.isin(rows.sentence, own)) for own in drawn], cosines)
+    return Model(title, floor, domains)
+
+
+def carried_cells(one: Model, other: Model) -> np.ndarray:
+    """(cells, 2) of cosines carried from a model to another, for each domain, cosine and draw of own sentences:
+    whether the embedded text's floors carry it and let through in the domain what the first model does there, and
+    whether those of own sentences do and let through what they say; NaN where it isn't carried."""
+    found = []
+    for domain, (own, cosines) in one.domains.items():
+        others, other_cosines = other.domains[domain]
+        floors = [tuple(Floor.of_vectors(rows.vectors[0]) for rows in pair) for pair in zip(own, others, strict=True)]
+        for level in CARRIED:
+            cosine = one.floor.threshold(level)
+            embedded = one.floor.carry(other.floor, cosine)
+            passed = (cosines >= cosine).mean()
+            hit = abs((other_cosines >= embedded.cosine).mean() - passed) <= ALLOWED
+            for a, b in floors:
+                carried = a.carry(b, cosine)
+                said = abs((other_cosines >= carried.cosine).mean() - carried.share) <= ALLOWED
+                found.append([np.nan if embedded.reason else hit, np.nan if carried.reason else said])
+    return np.array(found, np.float64)
+
+
+def carried_table(names: list[str], texts: dict[str, list[Sentence]]) -> str:
+    """A row a pair of models, both ways, and one of all."""
+    models = [read_model(name, texts) for name in names]
+    cells = {
+        f"{a.title}, {b.title}": np.concatenate([carried_cells(a, b), carried_cells(b, a)])
+        for a, b in combinations(models, 2)
+    }
+    cells["all"] = np.concatenate([*cells.values()])
     rows = []
-    for model, own in every.items():
+    for pair, found in cells.items():
+        known = np.isfinite(found)
+        shares = [
+            f"{k.mean():.0%}: {f[k].mean():.0%}" if k.any() else "0%" for f, k in zip(found.T, known.T, strict=True)
+        ]
+        rows.append([pair, str(len(found)), *shares])
+        print(*rows[-1], flush=True)
+    return markdown(["models", "cells", "the embedded text", f"{OWN} own sentences"], rows)
+
+
+def threshold_table(names: list[str], texts: dict[str, list[Sentence]]) -> str:
+    """A row a model: in how many cells the threshold of LEVEL lets through about that."""
+    rows = []
+    for model in names:
+        own = cells(model, texts)
         constant = float(np.quantile(np.concatenate([cosines for _, _, cosines in own]), 1 - LEVEL))
         reached = np.array([np.mean(cosines >= constant) for _, _, cosines in own])
         shares = [reached, np.array([one for one, _, _ in own]), np.array([drawn for _, drawn, _ in own])]
@@ -91,6 +160,13 @@ if __name__ == "__main__":
         within = [np.mean((part >= LEVEL / 2) & (part <= LEVEL * 2)) for part in shares]
         told = [f"{low:.1%} to {high:.1%}; {w:.0%}" for (low, high), w in zip(ends, within, strict=True)]
         rows.append([model, str(len(own)), f"{constant:.4f}: {told[0]}", *told[1:]])
-        print(*rows[-1], f"{np.mean(abs(shares[-1] - LEVEL) <= ALLOWED):.1%} within {ALLOWED}", flush=True)
-    columns = ["model", "cells", "one cosine", "the embedded text's floor", f"{OWN} own sentences"]
-    write_marked(ROOT / "plugins" / "ctxexp-compare" / "README.md", "floors", markdown(columns, rows))
+        print(*rows[-1], flush=True)
+    return markdown(["model", "cells", "one cosine", "the embedded text's floor", f"{OWN} own sentences"], rows)
+
+
+if __name__ == "__main__":
+    logging.disable(logging.WARNING)
+    texts, names = domain_texts(Path(os.environ["STS"])), sys.argv[1:]
+    is_carried = names[:1] == ["carried"]
+    text = carried_table(names[1:], texts) if is_carried else threshold_table(names, texts)
+    write_marked(ROOT / "plugins" / "ctxexp-compare" / "README.md", "carried" if is_carried else "floors", text)

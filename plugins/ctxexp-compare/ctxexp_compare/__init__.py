@@ -12,13 +12,12 @@ if TYPE_CHECKING:
     from ctxexp_compare.attention_sinks.sinks import Sinks, WithoutSinks, sink_mask
     from ctxexp_compare.cka import Cka
     from ctxexp_compare.contract import ComparisonScore, NullDistribution, Sample, TwoSpaces
-    from ctxexp_compare.floors.floor import Floor
     from ctxexp_compare.floors.make import floor
     from ctxexp_compare.gate import diff
     from ctxexp_compare.imbalance import InformationImbalance
     from ctxexp_compare.interface import compare
     from ctxexp_compare.layer_choice.choice import choose
-    from ctxexp_compare.layer_choice.encoder import LayerEncoder
+    from ctxexp_compare.light.floor import Floor
     from ctxexp_compare.linearity import Linearity
     from ctxexp_compare.matrices import Similarities, similarities
     from ctxexp_compare.model_card import card
@@ -35,7 +34,6 @@ __all__ = [
     "ComparisonScore",
     "Floor",
     "InformationImbalance",
-    "LayerEncoder",
     "Linearity",
     "MutualNeighbours",
     "NeighbourhoodOverlap",

@@ -13,11 +13,11 @@ import numpy as np
 from ctxexp import Results, load, measure
 from ctxexp.errors import ConfigError, DataError
 from ctxexp.report import Document, Table
-from ctxexp_compare.floors.command import high_cosines
-from ctxexp_compare.floors.floor import Floor
+from ctxexp_compare.floors.command import high_cosines, value_errors
 from ctxexp_compare.gate import MARGIN, POWER, Gate
 from ctxexp_compare.gate import diff as compare_runs
 from ctxexp_compare.interface import run_folders
+from ctxexp_compare.light.floor import Floor
 from ctxexp_compare.model_card import card as card_of
 from ctxexp_compare.model_card import number, write
 
@@ -57,7 +57,8 @@ def card(
         except (OSError, ValueError, LookupError, TypeError):
             wanted = f"as ctxexp layer MODEL out={layer} writes it"
             raise DataError(f"layer={layer}: it holds no layer.json, {wanted}") from None
-    measured += high_cosines(Floor.load(floor)) if floor else []
+    with value_errors():
+        measured += high_cosines(Floor.load(floor)) if floor else []
     model_card = card_of(_results(run, text, options), title, typed, measured)
     return Document([f"warning: {line}" for line in model_card.warnings], files=write(model_card, out))
 

@@ -1,92 +1,140 @@
-"""`ctxexp floor MODEL`."""
+"""`ctxexp floor MODEL`, and the cosine of one model in another."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ctxexp import Encoder
 from ctxexp.command import Experiment, configured, registry
 from ctxexp.datasets import read_table, user_path
 from ctxexp.errors import ConfigError, DataError, error_text
-from ctxexp.report import Document, Table, check_absent
-from ctxexp_compare.floors.fit import TAILS
-from ctxexp_compare.floors.floor import Floor
+from ctxexp.maths import interval, resamples
+from ctxexp.report import Document, Table, check_absent, write_file
 from ctxexp_compare.floors.make import domain_sentences, floor_of_domains
-from ctxexp_compare.floors.sample import WORDS, is_word
+from ctxexp_compare.floors.sample import CHUNK, is_word
+from ctxexp_compare.light.fit import TAILS
+from ctxexp_compare.light.floor import Carried, Floor, Length
+from ctxexp_compare.light.pairs import WORDS, cosines_of
+from ctxexp_compare.own_pairs import own_corpus
 from ctxexp_compare.pins.make import default_file
 from ctxexp_compare.space import evenly_spaced
 
 MOST = 5  # layers that are printed, evenly spaced
+TABLES = (".csv", ".tsv", ".parquet", ".jsonl")
+RELATED = 0.8  # of the highest score: pairs that count as related
+REPLICATES = 2000
 
 
+@contextmanager
+def value_errors() -> Iterator[None]:
+    """What numpy alone runs raises ValueErrors, which the command says as its own."""
+    try:
+        yield
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+
+
+@value_errors()
 def floor(
-    model: str = "",
+    model: str,
+    other: str = "",
     *,
     cosine: float | None = None,
-    length: int | None = None,
-    out: Path | None = None,
-    vectors: Path | None = None,
-    pairs: Path | None = None,
-    options: str = "",
+    length: str = "",
     text: str = "",
+    pairs: Path | None = None,
+    out: Path | None = None,
+    options: str = "",
     bert_score: Path | None = None,
     replace: bool = False,
 ) -> Document:
-    """Measure what cosines unrelated words and sentences have in each layer: what a high one is.
+    """Measure what cosines unrelated words and sentences have in each layer: what a high one is, here and in another.
 
-    In Python: `ctxexp_compare.Floor.load("minilm.floor.json").probability(0.83, length=(12, 20))`.
+    In Python: `ctxexp_compare.Floor.load("minilm.floor.json").probability(0.83, length=(12, 20))`, and `carry`.
 
-    model: a model, quoted with its words: "minilm dtype=bfloat16", or with cosine= the file of its floor
+    model: a model, quoted with its words: "minilm dtype=bfloat16"; the file of a floor; sentences' vectors (n, dim), a
+        .npy file; or a table of unrelated pairs with a column cosine, and may be length_a and length_b
+    other: another one: the cosine in it that lets through as many unrelated pairs as cosine= does in the first
     cosine: is it high? how many of unrelated pairs reach it, in the last layer
-    length: words of the sentences whose cosine it is; null: the text's middle length
-    out: the file; null: MODEL.floor.json, or none where cosine= asks
-    vectors: in the place of a model, sentences' vectors (n, dim) in a .npy file; text= has the sentences, one a line
-    pairs: in the place of a model, a table of unrelated pairs with a column cosine, and may be length_a and length_b
-    options: further arguments for the model
+    length: words of the sentences whose cosine it is, such as 12, or 6,150 for a query and a passage; empty: as in text
     text: sentences: a file, a folder or a data set; several by comma are domains, in each of which pairs are drawn;
         empty: the embedded ones, of ten registers
+    pairs: with two models, related pairs: a table of text_a, text_b (those with a score near the highest), or of query,
+        document: how many of them either cosine finds
+    out: the file; null: MODEL.floor.json, or none where cosine= asks
+    options: further arguments for the models
     bert_score: a file of bert_score's baselines too, of up to 1,000 pairs
     example: ctxexp floor bert cosine=0.83
     """
     if cosine is not None and not -1 <= cosine <= 1:
         raise ConfigError(f"cosine={cosine:g}: expected -1 to 1")
-    if cosine is not None and model and (held := user_path(model)).is_file():
-        return Document(answer(Floor.load(held), cosine, length))
-    if sum(map(bool, (model, vectors, pairs))) != 1:
-        raise ConfigError("floor takes a model, vectors=FILE or pairs=FILE: one of them")
-    if bert_score and not model:
-        raise ConfigError("bert_score=: its baselines need a model, which vectors= and pairs= don't have")
+    sizes = _length(length)
+    if other:
+        if cosine is None or out or bert_score or length:
+            raise ConfigError("floor of two models takes cosine=, text=, pairs= and options=: a cosine is carried")
+        return _carry([_side(one, text, options, is_question=True) for one in (model, other)], cosine, pairs)
+    if pairs:
+        raise ConfigError("pairs= goes with two models; a table of unrelated cosines stands in a model's place")
     if cosine is None and out is None:  # a question alone writes nothing
-        title = (vectors or pairs or Path()).stem or Experiment(configured(model, options=options)).title
-        out = default_file(title, "floor.json")
+        out = default_file(_title(model, options), "floor.json")
     files = [path for path in (out, bert_score) if path]
     for path in () if replace else files:
         check_absent(path)
-    if file := vectors or pairs:
-        floor = floor_of_vectors(file, text) if vectors else floor_of_pairs(file)
-        if out:
-            floor.save(out)
-        lines = answer(floor, cosine, length) if cosine is not None else []
-        return Document(lines, {"floor": table(floor)}, files=files)
+    made, encoder, domains = _side(model, text, options, is_question=not files)
+    if bert_score and encoder is None:
+        raise ConfigError("bert_score=: its baselines need a model")
+    if out:
+        write_file(out, made.to_json())
+    if bert_score and encoder is not None:
+        from ctxexp_compare.floors import bert_score as files_of
+
+        files_of.write_baseline(bert_score, files_of.baseline(encoder, files_of.unrelated_texts(domains, 0)))
+    if cosine is not None:
+        return Document(answer(made, cosine, sizes), files=files)
+    return Document(tables={"floor": table(made)}, files=files)
+
+
+Side = tuple[Floor, Encoder | None, Mapping[str, Any]]
+
+
+def _length(typed: str) -> Length | None:
+    """The words of both sentences."""
+    try:
+        sizes = [float(part) for part in typed.split(",")] if typed else []
+    except ValueError:
+        sizes = [0.0] * 3
+    if len(sizes) > 2:
+        raise ConfigError(f"length={typed}: expected words, such as 12, or 6,150 for a query and a passage")
+    return None if not sizes else (sizes[0], sizes[-1])
+
+
+def _title(model: str, options: str) -> str:
+    path = user_path(model)
+    return path.stem if path.suffix in (*TABLES, ".npy") else Experiment(configured(model, options=options)).title
+
+
+def _side(model: str, text: str, options: str, *, is_question: bool) -> Side:
+    """The floor of what stands for a model, and where it is one its encoder and the sentences by domain."""
+    path = user_path(model)
+    if path.suffix == ".json" and path.is_file():
+        return Floor.load(path), None, {}
+    if path.suffix == ".npy":
+        return floor_of_vectors(path, text), None, {}
+    if path.suffix in TABLES:
+        return floor_of_pairs(path), None, {}
     texts = [word.strip() for word in text.split(",") if word.strip()]
     by_domain = {Path(one).stem: one for one in texts}
     if len(by_domain) < len(texts):
         raise ConfigError(f"text={text}: two files have one name, by which domains are known; rename one")
     encoder, every, title = domain_sentences(model, by_domain if len(texts) > 1 else text or None, options)
     label = ", ".join(every) if text or encoder.corpus is not None else "embedded sentences"
-    floor = floor_of_domains(encoder, every, title, label)
-    if out:
-        floor.save(out)
-    if bert_score is not None:
-        from ctxexp_compare.floors import bert_score as files_of
-
-        files_of.write_baseline(bert_score, files_of.baseline(encoder, files_of.unrelated_texts(every, 0)))
-    if cosine is not None:
-        return Document(answer(floor, cosine, length), files=files)
-    return Document(tables={"floor": table(floor)}, files=files)
+    return floor_of_domains(encoder, every, title, label, is_question=is_question), encoder, every
 
 
 def floor_of_vectors(file: Path, text: str) -> Floor:
@@ -95,13 +143,13 @@ def floor_of_vectors(file: Path, text: str) -> Floor:
         x = np.load(file, allow_pickle=False)
     except (OSError, ValueError) as error:
         raise DataError(f"{file}: expected vectors (n, dim) in NumPy's .npy ({error_text(error)})") from None
-    if not text:
-        return replace(Floor.of_vectors(x, [1] * len(x)), title=file.stem, text=file.name)
-    sentences = registry().find("dataset", "text").factory(path=text).sentences
-    lengths = [max(1, sum(map(is_word, sentence.words))) for sentence in sentences]
-    if len(lengths) != len(x):
-        raise DataError(f"{file} has {len(x)} vectors, {text} has {len(lengths)} sentences: expected one of each")
-    return replace(Floor.of_vectors(x, lengths), title=file.stem, text=Path(text).name)
+    lengths = None
+    if text:
+        sentences = registry().find("dataset", "text").factory(path=text).sentences
+        lengths = [max(1, sum(map(is_word, sentence.words))) for sentence in sentences]
+        if len(lengths) != len(x):
+            raise DataError(f"{file} has {len(x)} vectors, {text} has {len(lengths)} sentences: expected one of each")
+    return replace(Floor.of_vectors(x, lengths), title=file.stem, text=Path(text).name if text else file.name)
 
 
 def floor_of_pairs(file: Path) -> Floor:
@@ -117,76 +165,137 @@ def floor_of_pairs(file: Path) -> Floor:
         raise DataError(f"{file}: expected numbers ({error_text(error)})") from None
     if not len(cells):
         raise DataError(f"{file}: no pairs")
-    return replace(
-        Floor.of_pairs(cells[:, 0], cells[:, 1:] if len(names) > 1 else None), title=file.stem, text=file.name
-    )
+    lengths = cells[:, 1:] if len(names) > 1 else None
+    return replace(Floor.of_pairs(cells[:, 0], lengths), title=file.stem, text=file.name)
 
 
-def answer(floor: Floor, cosine: float, length: int | None) -> list[str]:
-    """Whether the cosine is high: a line for words and one for sentences, pooled in the model's own way."""
+def answer(floor: Floor, cosine: float, length: Length | None) -> list[str]:
+    """Whether the cosine is high: a line for sentences, pooled in the model's own way, and one for words."""
     lines = [f"Is a cosine of {cosine:g} high in {floor.title}, layer {floor.layers[-1]}, the last?"]
-    for kind in floor.kinds[:2]:
-        size, pairs = length_and_description(floor, kind, length)
-        low, high = sorted(floor.domain_range(cosine, length=size))
-        share, five = floor.probability(cosine, length=size), floor.threshold(0.05, length=size)
-        verdict = "no" if high > 0.05 else "yes, very" if high < 0.01 else "yes"
-        reach = f"{share:.1%}" if share > TAILS[-1] else f"at most {share:.2%}"
-        reach += f" ({low:.1%} to {high:.1%} by kind of text and error)" if high - low > 0.001 else ""
-        lines.append(f"- between {pairs}: {verdict}; {reach} of unrelated pairs reach it, and 5% reach {five:.2f}")
-        if not floor.separates(length=size):
+    for kind in _spoken(floor):
+        size = length if kind != WORDS else None
+        low, high = floor.domain_range(cosine, length=size, pooling=kind)
+        share = floor.probability(cosine, length=size, pooling=kind)
+        verdict = "no" if low > 0.05 else "yes, very" if high < 0.01 else "yes" if high <= 0.05 else "not surely"
+        reach = f"{share:.1%} of unrelated pairs reach it ({low:.1%} to {high:.1%} by kind of text and error)"
+        if share <= TAILS[-1]:
+            reach = f"at most {max(high, TAILS[-1]):.2%} of unrelated pairs reach it"
+        lines.append(f"- between {_pairs(kind, size)}: {verdict}; {reach}")
+        if not floor.separates(length=size, pooling=kind):
             lines.append("  inseparable: half of one kind of text's unrelated pairs reach what 5% of another's do")
     return [*lines, f"Of {floor.text}: another kind of text may have another floor, and text= measures yours."]
 
 
-def length_and_description(floor: Floor, kind: str, length: int | None = None) -> tuple[int | None, str]:
-    """The length in words of the pairs that are spoken of, None where it isn't known or doesn't count; their name."""
+def _spoken(floor: Floor) -> list[str]:
+    """The pooling of sentences that is the model's own, and words."""
+    return sorted(floor.kinds[:2], key=lambda kind: kind == WORDS)
+
+
+def _pairs(kind: str, size: Length | None) -> str:
     if kind == WORDS:
-        return None, "words"
-    if floor.lengths == (1, 1):  # vectors= without text=, pairs= without lengths
-        return None, f"those of {floor.text}"
-    size = length or round((floor.lengths[0] * floor.lengths[1]) ** 0.5)
-    return size, f"sentences of {size} words"
+        return "words"
+    a, b = np.broadcast_to(np.array(size or 0), 2).tolist()
+    return f"sentences of {a:g} words" if a == b and a else f"sentences of {a:g} and {b:g} words" if a else "sentences"
 
 
 def high_cosines(floor: Floor) -> list[str]:
-    """The cosines that few unrelated pairs reach in the last layer, a line for words and one for sentences."""
+    """The cosines that few unrelated pairs reach in the last layer, a line for sentences and one for words."""
     lines = []
-    for kind in floor.kinds[:2]:
-        size, pairs = length_and_description(floor, kind)
-        five, one = (floor.threshold(share, length=size) for share in (0.05, 0.01))
+    for kind in _spoken(floor):
+        five, one = (floor.threshold(share, pooling=kind) for share in (0.05, 0.01))
         reach = f"5% reach a cosine of {five:.2f} in layer {floor.layers[-1]}, 1% {one:.2f}"
-        lines.append(f"of unrelated {pairs} {reach} ({floor.text})")
+        lines.append(f"of unrelated {_pairs(kind, None)} {reach} ({floor.text})")
     return lines
 
 
 def table(floor: Floor) -> Table:
-    """Words and the model's own pooling in some layers."""
-    frame, (low, high) = floor.frame, floor.lengths
-    shown = frame[frame["kind"].isin(floor.kinds[:2])]
-    layers = evenly_spaced(floor.layers, MOST)
+    """Sentences by the model's own pooling, and words, in some layers."""
+    import pandas as pd
 
-    def tells(row: Any) -> str:
-        if len(floor.domains) < 2:
-            return "-"
-        return (
-            "yes" if floor.separates(layer=row.layer, pooling=row.kind, length=(low * high) ** 0.5) else "inseparable"
-        )
-
+    shares = {0.5: "median", 0.05: "5% reach", 0.01: "1% reach"}
+    rows = []
+    for kind in floor.kinds:
+        for layer in floor.layers:
+            here: dict[str, Any] = {"layer": layer, "pooling": kind}
+            cosines = {f"exceeded_by_{p:g}": floor.threshold(p, **here) for p in shares}
+            errors = {"held_out": floor.held_out_error(**here), "domains": floor.domain_error(**here)}
+            tells = floor.separates(**here) if len(floor.domains) > 1 else None
+            rows.append({"kind": kind, **here, **cosines, **errors, "separates": tells})
+    frame = pd.DataFrame(rows).drop(columns="pooling")
+    columns = ["pairs of", "layer", *shares.values(), "error, held out", "in one domain", "5% tells"]
+    shown = evenly_spaced(floor.layers, MOST)
     cells = [
         [
-            row.kind,
-            str(row.layer),
-            *("-" if np.isnan(row[key]) else f"{row[key]:.3f}" for key in frame.columns[2:]),
-            tells(row),
+            row["kind"], str(row["layer"]),
+            *("-" if np.isnan(row[key]) else f"{row[key]:.3f}" for key in frame.columns[2:-1]),
+            {None: "-", True: "yes", False: "inseparable"}[row["separates"]],
         ]
-        for _, row in shown[shown["layer"].isin(layers)].iterrows()
-    ]
-    columns = ["pairs of", "layer", "median", "5% reach", "1% reach", "error, held out", "in one domain", "5% tells"]
-    sizes = f"sentences of {(low * high) ** 0.5:.0f} words, {low} to {high} are known; " if high > 1 else ""
+        for row in rows if row["kind"] in _spoken(floor) and row["layer"] in shown
+    ]  # fmt: skip
     notes = [
-        f"{sizes}text: {floor.text}",
-        "errors: of a probability up to .1, at most, on sentences that it wasn't fitted to (of pairs=: on pairs, "
-        "which may be of the same sentences, so that it is more), and in a single domain",
-        "inseparable: half of one domain's unrelated pairs reach what 5% of another's do: no one cosine tells",
+        f"text: {floor.text}",
+        "errors: of a probability up to .1, at most, on sentences that it wasn't fitted to (of a table of pairs: on "
+        "pairs, which may be of the same sentences, so that it is more), and in a single domain",
     ]
     return Table(f"Cosines of unrelated pairs, {floor.title}", frame, columns, cells, notes)
+
+
+def _carry(sides: Sequence[Side], cosine: float, pairs: Path | None) -> Document:
+    """The cosine of the first in the second, within domains and across, and what it costs in recall."""
+    import pandas as pd
+
+    (here, one, _), (there, two, _) = sides
+    found = {"in one kind of text" if len(here.domains) > 1 else "": here.carry(there, cosine)}
+    if here.across is not None and there.across is not None:
+        found["across kinds of text"] = here.carry(there, cosine, across=True)
+    lines = [f"A cosine of {cosine:g} in {here.title}, of unrelated sentences of {here.text}, is in {there.title}:"]
+    lines += [f"- {carried_line(where, carried)}" for where, carried in found.items()]
+    frame = pd.DataFrame([{"pairs": where, **asdict(carried)} for where, carried in found.items()])
+    tables = {"carried": Table("Carried", frame)}
+    within = next(iter(found.values()))
+    if pairs and not within.reason:
+        if one is None or two is None:
+            raise ConfigError("pairs=: what is found of them needs two models, which can read them")
+        recalls = recall((one, two), (cosine, within.cosine), pairs)
+        (a, b), (low, high) = recalls["found"], recalls["difference"]
+        change = f"{a:.1%} were found ({low:+.1%} to {high:+.1%})"
+        lines.append(f"Of the related pairs of {pairs.name} it finds {b:.1%} where {change}.")
+        tables["recall"] = Table("Recall", pd.DataFrame([{"first": a, "other": b, "low": low, "high": high}]))
+    return Document(lines, tables)
+
+
+def carried_line(where: str, carried: Carried) -> str:
+    """What became of the cosine, in a line."""
+    begin = f"{where}: " if where else ""
+    if carried.reason:
+        return f"{begin}it can't be carried: {carried.reason}"
+    reach = f"{carried.share:.2%} of unrelated pairs reach either"
+    return f"{begin}{carried.cosine:.3f} [{carried.low:.3f}, {carried.high:.3f}]; {reach}"
+
+
+def recall(
+    encoders: tuple[Encoder, Encoder], cosines: tuple[float, float], file: Path
+) -> Mapping[str, tuple[float, float]]:
+    """The shares of related pairs that reach each model's cosine (`found`), and the 95% interval of what the second
+    has above the first (`difference`)."""
+    corpus, _ = own_corpus(file)
+    most = max(pair.gold for pair in corpus.pairs)
+    related = np.array([(pair.first, pair.second) for pair in corpus.pairs if pair.gold >= RELATED * most])
+    reached = []
+    for encoder, cosine in zip(encoders, cosines, strict=True):
+        x = np.stack([*_sentence_vectors(encoder, corpus.sentences)])
+        reached.append(cosines_of(x, *related.T) >= cosine)
+    gains = reached[1].astype(np.float64) - reached[0]
+    draws = resamples([len(gains)], REPLICATES, np.random.default_rng(0))
+    low, high = interval(np.concatenate([counts @ gains / len(gains) for counts in draws])[None])
+    return {"found": (reached[0].mean(), reached[1].mean()), "difference": (low.item(), high.item())}
+
+
+def _sentence_vectors(encoder: Encoder, sentences: Sequence[Any]) -> Iterable[np.ndarray]:
+    """The last layer's vectors by the model's own pooling. Raises ConfigError for a model of words alone."""
+    view = encoder.sentence_encoder()
+    if view is None:
+        raise ConfigError(f"pairs=: {encoder.title} has no vectors of sentences")
+    for at in range(0, len(sentences), CHUNK):
+        for one in view.encode(sentences[at : at + CHUNK]):
+            yield one.layers[-1, one.units.index(view.poolings[0])]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.resources import files
 
 import numpy as np
@@ -11,9 +12,10 @@ from ctxexp import Encoder, Sentence
 from ctxexp.command import Experiment, configured
 from ctxexp.datasets import tokenizer
 from ctxexp.errors import ConfigError
-from ctxexp_compare.floors.fit import fit_rows
-from ctxexp_compare.floors.floor import Floor
-from ctxexp_compare.floors.sample import PAIRS, collect, sampled
+from ctxexp_compare.floors.sample import collect, sampled
+from ctxexp_compare.light.fit import fit_rows
+from ctxexp_compare.light.floor import Floor
+from ctxexp_compare.light.pairs import PAIRS
 from ctxexp_compare.space import Texts
 
 SENTENCES = 1500
@@ -65,12 +67,17 @@ def floor_of_domains(
     *,
     sentences: int = SENTENCES,
     seed: int = 0,
+    is_question: bool = False,
 ) -> Floor:
-    """The floor of an encoder over sentences by domain; `title` names the model, `label` the text."""
-    chosen = sampled(domains, sentences, seed)
-    rows = collect(encoder, chosen, _poolings(encoder), np.random.default_rng(seed))
-    fit = fit_rows(rows, len(domains), most=PAIRS, seed=seed)
-    return Floor(title, label, tuple(encoder.layer_numbers), tuple(rows), tuple(domains), *fit)
+    """The floor of an encoder over sentences by domain; `title` names the model, `label` the text. Of a question: of
+    the last layer, of words and the model's own pooling."""
+    chosen, poolings, numbers = sampled(domains, sentences, seed), _poolings(encoder), tuple(encoder.layer_numbers)
+    rows = collect(encoder, chosen, poolings[:1] if is_question else poolings, np.random.default_rng(seed))
+    if is_question:
+        rows, numbers = {kind: replace(own, vectors=own.vectors[-1:]) for kind, own in rows.items()}, numbers[-1:]
+    return Floor(
+        title, label, numbers, tuple(rows), tuple(domains), *fit_rows(rows, len(domains), most=PAIRS, seed=seed)
+    )
 
 
 def domain_sentences(

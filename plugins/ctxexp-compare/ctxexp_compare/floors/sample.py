@@ -1,78 +1,19 @@
-"""Unrelated pairs: sentences of one domain drawn at random, and words of two of them."""
+"""The sentences and words of a text whose cosines a floor is of, and their vectors."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from ctxexp import Encoder, Sentence
 from ctxexp.errors import DataError
+from ctxexp_compare.light.floor import FEWEST
+from ctxexp_compare.light.pairs import WORDS, Rows
 from ctxexp_compare.pins.encoding import encode
 
-WORDS = "words"
-PAIRS = 40_000  # of all domains
 PER_SENTENCE = 3  # words
-FEWEST = 40  # sentences of a domain: 780 pairs
 CHUNK = 64  # sentences encoded at a time
-
-
-class Pairs(NamedTuple):
-    """Pairs of rows, `first` and `second` (m,), each of the domain `domain` (m,)."""
-
-    first: np.ndarray
-    second: np.ndarray
-    domain: np.ndarray
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Vectors (layers, n, dim) of sentences by one pooling, or of words, with each row's sentence, domain, length in
-    words, and, for words, the word's number."""
-
-    vectors: np.ndarray
-    sentence: np.ndarray
-    domain: np.ndarray
-    length: np.ndarray
-    word: np.ndarray
-
-    def pairs(self, rng: np.random.Generator, most: int = PAIRS, *, across: bool = False) -> Pairs:
-        """Distinct pairs of two sentences of one domain and two words, as many a domain; all where they are few. With
-        `across` the two are of two domains, and the pair counts to that of the first."""
-        numbers = np.zeros(1, np.int64) if across else np.unique(self.domain)
-        parts = []
-        for number in numbers.tolist():
-            rows = np.arange(len(self.domain)) if across else np.nonzero(self.domain == number)[0]
-            wanted = most // len(numbers)
-            if len(rows) * (len(rows) - 1) // 2 <= wanted:
-                i, j = np.triu_indices(len(rows), 1)
-            else:
-                i, j = rng.integers(0, len(rows), size=(2, 2 * wanted))
-            a, b = rows[np.minimum(i, j)], rows[np.maximum(i, j)]
-            keep = (self.sentence[a] != self.sentence[b]) & ((self.word[a] != self.word[b]) | (self.word[a] < 0))
-            keep &= (self.domain[a] != self.domain[b]) == across
-            a, b = np.unique(np.stack([a[keep], b[keep]]), axis=1)
-            chosen = rng.permutation(len(a))[:wanted]
-            parts.append((a[chosen], b[chosen], self.domain[a[chosen]]))
-        return Pairs(*(np.concatenate(own) for own in zip(*parts, strict=True)))
-
-    def cosines(self, layer: int, pairs: Pairs) -> np.ndarray:
-        """(m,) in one layer; NaN for a vector of zeros."""
-        x = self.vectors[layer].astype(np.float64)
-        length = np.linalg.norm(x, axis=1, keepdims=True)
-        x /= np.where(length > 0, length, np.nan)
-        return np.concatenate(
-            [
-                np.einsum("ij,ij->i", x[pairs.first[at : at + 10_000]], x[pairs.second[at : at + 10_000]])
-                for at in range(0, len(pairs.first), 10_000)
-            ]
-        )
-
-    def lengths(self, pairs: Pairs) -> np.ndarray:
-        """(m, 2) words of the two sentences."""
-        return np.stack([self.length[pairs.first], self.length[pairs.second]], axis=1)
 
 
 def is_word(unit: str) -> bool:

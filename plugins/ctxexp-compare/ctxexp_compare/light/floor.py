@@ -6,23 +6,44 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ctxexp.errors import ConfigError, DataError, UnknownName, error_text
-from ctxexp.report import write_file
-from ctxexp_compare.floors.fit import TAIL, TAILS, fit_pairs, fit_rows, quantiles, tail_probability
-from ctxexp_compare.floors.sample import WORDS, Rows
+from .fit import TAIL, TAILS, fit_pairs, fit_rows, quantiles, tail_probability
+from .pairs import WORDS, Rows
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-FORMAT = "ctxexp floor 2"  # of the file: `schema.json` beside this one
+FORMAT = "ctxexp floor 3"  # of the file: `floor.schema.json` beside this one
 Length = float | tuple[float, float]
 ADAPT_PAIRS = 100_000
 FEWEST_PAIRS = 200
+FEWEST = 40  # sentences of a domain: 780 pairs
+ALLOWED = 0.02  # by which what a carried threshold lets through may be off
+IN_KNOWN = ALLOWED / 2  # in the floor's own domains: others differ more
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A cosine of one model in another.
+
+    Args:
+        cosine: The cosine that as many unrelated pairs reach; NaN where it can't be carried.
+        low: The lower end of its interval, by kind of text and by the sentences that the floors know.
+        high: The upper end.
+        share: The share of unrelated pairs that reach either.
+        domain: The domain in which the shares of both differ the most.
+        shares: The shares there, in the first model and in the other.
+        reason: Why it can't be carried; empty where it can.
+    """
+
+    cosine: float
+    low: float
+    high: float
+    share: float
+    domain: str = ""
+    shares: tuple[float, float] = (float("nan"), float("nan"))
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -35,9 +56,10 @@ class Floor:
         layers: The numbers of the layers.
         kinds: `words`, then poolings of sentences, the default one first.
         domains: The domains of the text.
-        coefficients: (kinds, layers, quantiles, terms) of `ctxexp_compare.floors.fit`, of pairs of one domain.
+        coefficients: (kinds, layers, quantiles, terms) of `fit`, of pairs of one domain.
         across: The same of pairs of two domains; None where there is one.
-        offsets: (domains, kinds, layers, quantiles) that a domain's own quantiles lie above.
+        offsets: (domains, kinds, layers, quantiles, 2) that a domain's own quantiles lie above, of all its pairs and at
+            their lengths.
         held_out: (kinds, layers) the largest error of a probability up to .1 on sentences that it wasn't fitted to.
         lengths: Words of the shortest and of the longest sentence; others count as these.
     """
@@ -63,13 +85,14 @@ class Floor:
         domain: str | None = None,
         across: bool = False,
     ) -> Any:
-        """The probability that two unrelated words, or sentences, have such a cosine or a higher one.
+        """The probability that two unrelated sentences, or words, have such a cosine or a higher one.
 
         Args:
             cosine: The cosine, or an array of them.
-            length: The two sentences' lengths in words, or one for both; None: two words.
+            length: The two sentences' lengths in words, or one for both; None: two sentences of the text, as they come.
             layer: The layer; None: the last.
-            pooling: How sentences were pooled; None: the model's own way.
+            pooling: How sentences were pooled, or `words` for two words; None: the model's own way, words where the
+                floor has no sentences.
             domain: One of the floor's domains; None: all of them alike.
             across: Of two sentences of two domains, in the place of one.
 
@@ -77,20 +100,79 @@ class Floor:
             A probability in [.0005, .9995] (beyond, it isn't known), or an array of them.
 
         Raises:
-            ConfigError: No such layer, a pooling without lengths, lengths of a floor of words alone, or `across` in
-                a floor of one domain.
-            UnknownName: No such pooling or domain.
+            ValueError: No such layer, pooling or domain, or `across` in a floor of one domain.
 
         Example:
             >>> import numpy as np
             >>> rng = np.random.default_rng(0)
             >>> floor = Floor.of_vectors(rng.normal(size=(400, 20)), rng.integers(5, 25, size=400))
-            >>> bool(floor.probability(0.5, length=(12, 20)) < 0.05 < floor.probability(0.3, length=12))
+            >>> bool(floor.probability(0.5, length=(12, 20)) < 0.05 < floor.probability(0.3))
             True
         """
-        at = self._quantiles(length, layer, pooling, domain, across)
-        probability = tail_probability(np.asarray(cosine, np.float64), at)
+        probability = tail_probability(
+            np.asarray(cosine, np.float64), self._quantiles(length, layer, pooling, domain, across)
+        )
         return float(probability) if np.ndim(cosine) == 0 else probability
+
+    def carry(
+        self, other: Floor, cosine: float, *, layer: int | None = None, pooling: str | None = None, across: bool = False
+    ) -> Carried:
+        """The cosine that lets through as many unrelated pairs in another model as this one does here.
+
+        Args:
+            other: The other model's floor, of the same text.
+            cosine: The cosine in this floor's model.
+            layer: The layer here; None: the last. Of the other floor it is always the last.
+            pooling: The pooling here; None: the model's own way. In the other floor it is always that.
+            across: Of pairs of two domains, in the place of one.
+
+        Returns:
+            The cosine, with a reason in its place where fewer than .0005 or more than .1 of the pairs reach it, or
+            where in one of the domains the other model would let through a share that differs by more than .01: in a
+            domain that the floors don't know it may be twice that.
+
+        Raises:
+            ValueError: Floors of other domains.
+
+        Example:
+            >>> x = np.random.default_rng(0).normal(size=(400, 20))
+            >>> a, b = Floor.of_vectors(x), Floor.of_vectors(x + 0.3)
+            >>> carried = a.carry(b, 0.4)
+            >>> bool(carried.low < carried.cosine < carried.high)
+            True
+            >>> abs(b.probability(carried.cosine) - carried.share) < 1e-9
+            True
+        """
+        if self.domains != other.domains:
+            raise ValueError(f"floors of {self.text} and of {other.text}: expected the same texts, as text= names them")
+        here: dict[str, Any] = {"layer": layer, "pooling": pooling}
+        share = self.probability(cosine, across=across, **here)
+        error = max(self.held_out_error(**here), other.held_out_error())
+        if not TAILS[-1] < share <= TAIL:
+            few = f"fewer than {TAILS[-1]:.2%} of unrelated pairs reach it, too few to count"
+            many = f"{share:.0%} of unrelated pairs reach it, so that it tells little"
+            nan = float("nan")
+            return Carried(nan, nan, nan, share, reason=many if share > TAIL else few)
+        carried = other.threshold(share, across=across)
+        ends = [other.threshold(_known(share + sign * error), across=across) for sign in (1, -1)]
+        shares = {} if across or len(self.domains) < 2 else {
+            name: (self.probability(cosine, domain=name, **here), other.probability(carried, domain=name))
+            for name in self.domains
+        }  # fmt: skip
+        ends += [other.threshold(own, domain=name) for name, (own, _) in shares.items()]
+        found = Carried(carried, min(ends), max(ends), share)
+        if not shares:
+            return found
+        name = max(shares, key=lambda one: abs(shares[one][0] - shares[one][1]))
+        found = replace(found, domain=name, shares=shares[name])
+        if abs(shares[name][0] - shares[name][1]) <= IN_KNOWN:
+            return found
+        reason = f"in {name} it would let through {shares[name][1]:.1%} where {shares[name][0]:.1%} pass here"
+        return replace(found, cosine=float("nan"), reason=reason)
+
+    def held_out_error(self, *, layer: int | None = None, pooling: str | None = None) -> float:
+        """How far off a probability up to .1 is at most, on sentences that the floor wasn't fitted to."""
+        return float(self.held_out[self._kind(pooling), self._layer(layer)])
 
     def threshold(self, probability: float, **choices: Any) -> float:
         """The cosine that unrelated pairs reach with this probability: the inverse of `probability`.
@@ -103,7 +185,7 @@ class Floor:
             The cosine; `domain_range` of it says what share of them reaches it really.
 
         Raises:
-            ConfigError: A probability beyond what is known.
+            ValueError: A probability beyond what is known.
 
         Example:
             >>> x = np.random.default_rng(0).normal(size=(400, 20))
@@ -112,7 +194,7 @@ class Floor:
             0.05
         """
         if not TAILS[-1] <= probability <= TAILS[0]:
-            raise ConfigError(f"probability={probability}: expected {TAILS[-1]} to {TAILS[0]}; beyond, it isn't known")
+            raise ValueError(f"probability={probability}: expected {TAILS[-1]} to {TAILS[0]}; beyond, it isn't known")
         at = self._quantiles(**choices)
         return float(np.interp(probability, TAILS[::-1], at[::-1]))
 
@@ -136,8 +218,7 @@ class Floor:
             True
         """
         own = [self.probability(cosine, domain=name, **choices) for name in self.domains]
-        kind = self._kind(choices.get("pooling") or self._default_kind(choices.get("length")))
-        error = float(self.held_out[kind, self._layer(choices.get("layer"))])
+        error = self.held_out_error(layer=choices.get("layer"), pooling=choices.get("pooling"))
         return max(0.0, min(own) - error), min(1.0, max(own) + error)
 
     def separates(self, probability: float = 0.05, **choices: Any) -> bool:
@@ -153,7 +234,12 @@ class Floor:
         return all(self.probability(lowest, domain=name, **choices) < 0.5 for name in self.domains)
 
     def adapt(
-        self, vectors: npt.ArrayLike, lengths: Sequence[int], *, layer: int | None = None, pooling: str | None = None
+        self,
+        vectors: npt.ArrayLike,
+        lengths: Sequence[int] | None = None,
+        *,
+        layer: int | None = None,
+        pooling: str | None = None,
     ) -> Floor:
         """The floor of a text of your own, for one layer and pooling, from its sentences' vectors: a domain moves
         probabilities by far more than a few hundred sentences leave open.
@@ -161,7 +247,7 @@ class Floor:
         Args:
             vectors: (n, dim), of 40 sentences or more; with 100 the share that reaches the threshold of 5% is off by
                 .05 at most, as a rule.
-            lengths: Words of each sentence, punctuation not counted.
+            lengths: Words of each sentence, punctuation not counted; None: lengths don't count.
             layer: The layer that they are of; None: the last.
             pooling: Their pooling; None: the model's own way.
 
@@ -175,24 +261,26 @@ class Floor:
             >>> own.threshold(0.5, length=10) > floor.threshold(0.5, length=10) + 0.2
             True
         """
-        kind = self.kinds[self._kind(pooling or self.kinds[min(1, len(self.kinds) - 1)])]
-        number = self.layers[self._layer(layer)]
-        return replace(Floor.of_vectors(vectors, lengths, layer=number, pooling=kind), title=self.title)
+        own = Floor.of_vectors(
+            vectors, lengths, layer=self.layers[self._layer(layer)], pooling=self.kinds[self._kind(pooling)]
+        )
+        return replace(own, title=self.title)
 
     @classmethod
     def of_vectors(
-        cls, vectors: npt.ArrayLike, lengths: Sequence[int], *, layer: int = 0, pooling: str = "mean"
+        cls, vectors: npt.ArrayLike, lengths: Sequence[int] | None = None, *, layer: int = 0, pooling: str = "mean"
     ) -> Floor:
         """The floor of one layer, from sentences' vectors in hand; see `adapt`.
 
         Raises:
-            ConfigError: Fewer than 40 vectors that aren't 0, or not as many lengths.
+            ValueError: Fewer than 40 vectors that aren't 0, or not as many lengths.
         """
-        x, n = np.asarray(vectors, np.float32), np.asarray(lengths, np.int64)
-        if x.ndim != 2 or x.any(axis=1).sum() < 40 or n.shape != (len(x),) or not np.isfinite(x).all():
-            raise ConfigError(
-                f"expected finite vectors (n, dim) of 40 sentences or more that aren't 0, and a length of each, got "
-                f"{x.shape} and {n.shape}"
+        x = np.asarray(vectors, np.float32)
+        n = np.ones(len(x), np.int64) if lengths is None else np.asarray(lengths, np.int64)
+        if x.ndim != 2 or x.any(axis=1).sum() < FEWEST or n.shape != (len(x),) or not np.isfinite(x).all():
+            raise ValueError(
+                f"expected finite vectors (n, dim) of {FEWEST} sentences or more that aren't 0, and a length of each, "
+                f"got {x.shape} and {n.shape}"
             )
         every = np.arange(len(x))
         rows = Rows(x[None], every, np.zeros(len(x), np.int64), n, np.full(len(x), -1))
@@ -207,7 +295,7 @@ class Floor:
         on other sentences it is larger.
 
         Raises:
-            ConfigError: Fewer pairs, or no such shapes.
+            ValueError: Fewer pairs, or no such shapes.
 
         Example:
             >>> cosines = np.random.default_rng(0).normal(0.2, 0.1, size=1000)
@@ -217,37 +305,19 @@ class Floor:
         x = np.asarray(cosines, np.float64)
         n = None if lengths is None else np.asarray(lengths, np.int64)
         if x.ndim != 1 or len(x) < FEWEST_PAIRS or not (abs(x) <= 1.0001).all():
-            raise ConfigError(f"expected cosines of {FEWEST_PAIRS} pairs or more, -1 to 1, got {x.shape}")
+            raise ValueError(f"expected cosines of {FEWEST_PAIRS} pairs or more, -1 to 1, got {x.shape}")
         if n is not None and (n.shape != (len(x), 2) or (n < 1).any()):
-            raise ConfigError(f"expected two lengths of 1 or more for each of {len(x)} pairs, got {n.shape}")
+            raise ValueError(f"expected two lengths of 1 or more for each of {len(x)} pairs, got {n.shape}")
         return cls("pairs", "own", (0,), ("pairs",), ("own",), *fit_pairs(x, n))
 
     def domain_error(self, *, layer: int | None = None, pooling: str | None = None) -> float:
         """How far off a probability up to .1 can be in one of the floor's domains, taken alone; NaN of a single one."""
         if len(self.domains) < 2:
             return float("nan")
-        kind, at = self._kind(pooling or WORDS), self._layer(layer)
-        middle = float(np.sqrt(self.lengths[0] * self.lengths[1]))
-        pooled = quantiles(self.coefficients[kind, at], None if self.kinds[kind] == WORDS else (middle, middle))
-        own = pooled + self.offsets[:, kind, at]
-        high = TAILS <= TAIL
-        return max(float(np.abs(tail_probability(pooled[high], at) - TAILS[high]).max()) for at in own)
-
-    @property
-    def frame(self) -> pd.DataFrame:
-        """A row a kind and layer, sentences at the geometric mean of the lengths: median, the cosines that 5% and 1% of
-        unrelated pairs reach, and the errors on held-out sentences and in a single domain."""
-        import pandas as pd
-
-        middle = float(np.sqrt(self.lengths[0] * self.lengths[1]))
-        rows = []
-        for i, kind in enumerate(self.kinds):
-            for j, layer in enumerate(self.layers):
-                at = quantiles(self.coefficients[i, j], None if kind == WORDS else (middle, middle))
-                values = {f"exceeded_by_{p:g}": float(np.interp(p, TAILS[::-1], at[::-1])) for p in (0.5, 0.05, 0.01)}
-                error = self.domain_error(layer=layer, pooling=kind)
-                rows.append({"kind": kind, "layer": layer, **values, "held_out": self.held_out[i, j], "domains": error})
-        return pd.DataFrame(rows)
+        kind, at, high = self._kind(pooling), self._layer(layer), TAILS <= TAIL
+        pooled = quantiles(self.coefficients[kind, at], None)
+        shares = [tail_probability(pooled[high], pooled + own) for own in self.offsets[:, kind, at, :, 0]]
+        return float(np.abs(np.array(shares) - TAILS[high]).max())
 
     def _quantiles(
         self,
@@ -258,51 +328,42 @@ class Floor:
         across: bool = False,
     ) -> np.ndarray:
         """Ascending (quantiles,)."""
-        kind, at = self._kind(pooling or self._default_kind(length)), self._layer(layer)
+        kind, at = self._kind(pooling), self._layer(layer)
         if across and (self.across is None or domain is not None):
-            raise ConfigError(
+            raise ValueError(
                 f"across: pairs of two of the domains {', '.join(self.domains)} are asked for; domain=null"
             )
         coefficients = (self.across if across and self.across is not None else self.coefficients)[kind, at]
-        if length is None and coefficients[:, 1:].any():
-            raise ConfigError(
-                f"pooling={self.kinds[kind]}: sentences need their lengths in words, as in length=(12, 20)"
-            )
         result = quantiles(coefficients, None if length is None else self._clamped(length))
         if domain is not None:
             if domain not in self.domains:
-                raise UnknownName("domain", domain, self.domains)
-            result = np.maximum.accumulate(result + self.offsets[self.domains.index(domain), kind, at])
+                raise ValueError(f"no domain {domain!r}; it has {', '.join(self.domains)}")
+            own = self.offsets[self.domains.index(domain), kind, at, :, int(length is not None)]
+            result = np.maximum.accumulate(result + own)
         return result
-
-    def _default_kind(self, length: Length | None) -> str:
-        """Words without a length, the first pooling with one."""
-        if length is None and WORDS in self.kinds:
-            return WORDS
-        if self.kinds == (WORDS,):
-            raise ConfigError(f"length={length}: the floor of {self.title} is of words alone; leave length out")
-        return next(kind for kind in self.kinds if kind != WORDS)
 
     def _clamped(self, length: Length) -> tuple[float, float]:
         pair = np.broadcast_to(np.asarray(length, np.float64), (2,))
         if not (pair >= 1).all():
-            raise ConfigError(f"length={length}: expected words, 1 or more")
+            raise ValueError(f"length={length}: expected words, 1 or more")
         a, b = np.clip(pair, *self.lengths).tolist()
         return a, b
 
-    def _kind(self, name: str) -> int:
+    def _kind(self, pooling: str | None) -> int:
+        """The number of the pooling; None: of the first one, of words where there is none."""
+        name = pooling or next((kind for kind in self.kinds if kind != WORDS), WORDS)
         if name not in self.kinds:
-            raise UnknownName("pooling", name, self.kinds)
+            raise ValueError(f"no pooling {name!r}; it has {', '.join(self.kinds)}")
         return self.kinds.index(name)
 
     def _layer(self, layer: int | None) -> int:
         number = self.layers[-1] if layer is None else layer
         if number not in self.layers:
-            raise ConfigError(f"layer={layer}: the floor of {self.title} has layers {list(self.layers)}")
+            raise ValueError(f"layer={layer}: the floor of {self.title} has layers {list(self.layers)}")
         return self.layers.index(number)
 
-    def save(self, path: Path | str) -> None:
-        """Write the file, atomically: JSON, a row a kind of pairs, layer and pooling."""
+    def to_json(self) -> str:
+        """The content of its file: a row a kind of pairs, layer and pooling."""
         rows = []
         for i, pooling in enumerate(self.kinds):
             for j, layer in enumerate(self.layers):
@@ -315,7 +376,11 @@ class Floor:
         facts = {key: getattr(self, key) for key in ("text", "domains", "layers", "lengths")}
         told = {"format": FORMAT, "model": self.title, **facts, "poolings": self.kinds, "probabilities": TAILS.tolist()}
         lines = ",\n".join(json.dumps(row) for row in rows)
-        write_file(Path(path), json.dumps(told)[:-1] + f', "rows": [\n{lines}\n]}}\n')
+        return json.dumps(told)[:-1] + f', "rows": [\n{lines}\n]}}\n'
+
+    def save(self, path: Path | str) -> None:
+        """Write the file."""
+        Path(path).expanduser().write_text(self.to_json(), encoding="utf-8")
 
     @classmethod
     def load(cls, path: Path | str) -> Floor:
@@ -328,7 +393,7 @@ class Floor:
             The floor.
 
         Raises:
-            DataError: The file is missing, damaged, or of another format.
+            ValueError: The file is missing, damaged, or of another format.
 
         Example:
             >>> from tempfile import TemporaryDirectory
@@ -346,9 +411,9 @@ class Floor:
                 raise ValueError(f"it is of format {told['format']!r}, expected {FORMAT!r}")
             return cls._of(told)
         except FileNotFoundError:
-            raise DataError(f"no floor at {path}; make one: {hint}") from None
+            raise ValueError(f"no floor at {path}; make one: {hint}") from None
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise DataError(f"{path} is no floor, or damaged ({error_text(error)}); make it anew: {hint}") from None
+            raise ValueError(f"{path} is no floor, or damaged ({error}); make it anew: {hint}") from None
 
     @classmethod
     def _of(cls, told: dict[str, Any]) -> Floor:
@@ -378,6 +443,11 @@ class Floor:
             held_out=every("within", lambda row: row["error"]),
             lengths=(int(told["lengths"][0]), int(told["lengths"][1])),
         )
+
+
+def _known(probability: float) -> float:
+    """The probability, or the nearest that floors know."""
+    return float(np.clip(probability, TAILS[-1], TAILS[0]))
 
 
 def _as_lists(values: np.ndarray) -> Any:
