@@ -12,18 +12,20 @@ import numpy as np
 import pandas as pd
 import pytest
 from ctxexp_compare.layer_choice import winner
+from ctxexp_compare.layer_choice.checkpoint import CHECKED, layer_vectors, linear_map, plain_view, save_layer
 from ctxexp_compare.layer_choice.choice import MEAN, Candidate, ScoreTable, choose
 from ctxexp_compare.layer_choice.command import answer, layer, report
-from ctxexp_compare.layer_choice.encoder import LayerEncoder
+from ctxexp_compare.layer_choice.retrieval import ndcg
 from ctxexp_compare.layer_choice.score_file import score_file_table
 from ctxexp_compare.layer_choice.sense_neighbours import SenseNeighbours, neighbour_hits
 from ctxexp_compare.layer_choice.tasks import STS_TASKS, WithMeanLayer, load_model, measured_table
+from scipy.stats import spearmanr
 
 import ctxexp
 from benchmarks.layer_choice import FAMILIES, WORLDS, family_shares, sample
 from ctxexp import Block, Group
-from ctxexp.command import registry
-from ctxexp.errors import ConfigError, DataError, MetricError
+from ctxexp.command import Experiment, configured, registry
+from ctxexp.errors import ConfigError, DataError, MetricError, ModelError, UnknownName
 from tests.seeds import daily_seed
 
 
@@ -244,6 +246,8 @@ def test_the_verb_writes_what_it_says(tmp_path: Path) -> None:
     made.save(tmp_path / "out")
     saved = json.loads((tmp_path / "out" / "layer.json").read_text())
     assert made.sentences == [saved["answer"]]
+    with pytest.raises(ConfigError, match="is there already, and is kept"):
+        layer("mine", scores=tmp_path / "scores.csv", out=tmp_path / "out")
     assert saved["answer"].startswith("use layer 2: +")
     assert saved["best"] == {"layer": 2, "transform": "none", "twin": False}
     assert saved["gains"]["twin"]["verdict"] in ("better", "no difference that this data can show")
@@ -278,61 +282,166 @@ def test_released_scores_give_the_published_gain() -> None:
     assert answer(small).startswith("no difference that this data can show: layer 0")
 
 
+def test_the_lowest_layer_that_loses_little() -> None:
+    """Against the bound of one layer alone, and in planted worlds: the promise holds in 95%, whatever was chosen."""
+    covariance = np.stack([np.diag([4.0, 4.0, 4.0, 0.001])] * 2)
+    own = table(np.array([[50.0, 58.0, 60.0, 60.5]] * 2), covariance=covariance)
+    cut = choose(own, loss=6.0).cut
+    assert cut is not None
+    assert cut.layer == Candidate(1)
+    assert cut.value == 2.5
+    assert (cut.high - cut.value) / np.sqrt(2) == pytest.approx(2.39, abs=0.1)  # of three comparisons at once
+    assert answer(choose(own, loss=6.0)).startswith("use layer 1, 1 of 3 blocks: it loses 2.5 [")
+    assert answer(choose(own, loss=0.0)) == "no layer below layer 3, the last, loses as little for certain"
+    covered, rng = [], np.random.default_rng(daily_seed())
+    truth = WORLDS["rising to the last"]
+    for seed in range(60):
+        cut = choose(sample(truth, 16, False, rng), loss=2.0, seed=seed).cut
+        assert cut is not None
+        covered.append(cut.low <= truth[-1] - truth[int(cut.layer.layer)] <= cut.high)
+    assert np.mean(covered) >= 0.85
+
+
+def write_pairs(folder: Path) -> tuple[Path, Path, Path]:
+    """Pairs whose score is the share of words that they have in common, queries with an answer, and documents."""
+    rng = np.random.default_rng(0)
+    pairs, queries, texts = ["text_a,text_b,score"], ["query,document"], ["document"]
+    for i in range(60):
+        first, shared = list(rng.choice(WORDS, 7)), int(rng.integers(0, 6))
+        other = " ".join(first[:shared] + list(rng.choice(WORDS, 7 - shared)))
+        pairs.append(f"{' '.join(first)} {i},{other},{shared}")
+        queries += [f"{' '.join(first[:4])} {i},{' '.join(first)} {i}"] * (i < 20)
+        texts.append(other)
+    files = (folder / "pairs.csv", folder / "queries.csv", folder / "docs.csv")
+    for file, lines in zip(files, (pairs, queries, texts), strict=True):
+        file.write_text("\n".join(lines) + "\n")
+    return files
+
+
+def test_pairs_and_queries_of_your_own_are_tasks(tmp_path: Path) -> None:
+    pairs, queries, documents = write_pairs(tmp_path)
+    model = load_model("bert", [], twin=False)
+    tasks = ["STS-B", str(pairs), str(queries)]
+    found = measured_table(model, tasks, data=stsb(tmp_path), documents=documents, bootstrap=100)
+    assert found.tasks == tuple(tasks)
+    view = model.encoder.sentence_encoder()
+    assert view is not None
+    rows = [line.split(",") for line in pairs.read_text().splitlines()[1:]]
+    read = Experiment(configured("bert", [text for row in rows for text in row[:2]])).corpus.sentences
+    x = np.stack([one.layers[2, 0] for one in view.encode(read)]).astype(float)
+    u = x / np.linalg.norm(x, axis=1, keepdims=True)
+    rho = spearmanr((u[::2] * u[1::2]).sum(axis=1), [float(row[2]) for row in rows]).statistic
+    assert found.scores[1][2] == pytest.approx(100 * rho, abs=1e-3)
+    assert (found.scores[2] > 20).all()
+    assert (found.covariance[2].diagonal() > 0).all()  # type: ignore[index]
+    for lines, said in (
+        ("a,b\n1,2\n", r"no column 'text_a' or 'text1' or .*; it has 'a', 'b'"),
+        ("text_a,text_b,score\nx,y,high\n", "line 2: score 'high' is not a number"),
+        ("text_a,text_b,score\nx,,1\n", "line 2: a text is missing"),
+        ("text_a,text_b,score\n", "no rows; expected pairs, or queries"),
+    ):
+        pairs.write_text(lines)
+        with pytest.raises(DataError, match=said):
+            measured_table(model, [str(pairs)])
+    with pytest.raises(UnknownName, match=r"no task, and no file of pairs, 'mine.csv'"):
+        layer("bert", tasks="mine.csv")
+
+
+def test_ndcg_against_loops() -> None:
+    """Two queries, one with two answers; of equally near documents each has the mean rank."""
+    rng = np.random.default_rng(3)
+    documents, queries = rng.normal(size=(14, 4)), rng.normal(size=(2, 4))
+    documents[5] = documents[4]
+    answers = [(0, 4), (0, 9), (1, 2)]
+    ends = np.array([(q, 2 + d) for q, d in answers] + [(2 + d, 2 + d) for d in range(14)])
+    x = np.stack([np.stack([queries[q], documents[d]]) for q, d in answers] + [np.stack([d, d]) for d in documents])
+    expected = []
+    for q in range(2):
+        cosine = [documents[d] @ queries[q] / np.linalg.norm(documents[d]) for d in range(14)]
+        gain = []
+        for d in (d for own, d in answers if own == q):
+            others = [cosine[e] for e in range(14) if e != d]
+            rank = 1 + sum(c > cosine[d] + 1e-12 for c in others) + sum(abs(c - cosine[d]) < 1e-12 for c in others) / 2
+            gain.append(1 / np.log2(rank + 1) if rank <= 10 else 0.0)
+        expected.append(100 * sum(gain) / sum(1 / np.log2(r + 1) for r in range(1, len(gain) + 1)))
+    assert ndcg(x, ends, np.arange(17) < 3).tolist() == pytest.approx(expected)
+
+
 TEXTS = ["A bank by the river.", "The bank lent us money.", "Cats sleep.", "It rains in April, they say."]
 
 
-def test_the_verb_writes_the_layer_as_an_encoder(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    made = layer(
-        "bert dtype=float32",
-        tasks="STS-B",
-        data=stsb(tmp_path),
-        transforms="center",
-        twin="none",
-        bootstrap=100,
-        out=out,
-    )
-    assert out / "layer_encoder.json" in made.files
-    best = json.loads((out / "layer.json").read_text())["best"]
-    encoder = LayerEncoder.load(out)
-    assert (encoder.layer, encoder.transform, encoder.pooling) == (best["layer"], best["transform"], "mean")
-    direct = LayerEncoder("bert", best["layer"]).encode(TEXTS)
-    if encoder.transform == "none":
-        assert np.array_equal(encoder.encode(TEXTS), direct)
-    else:
-        assert encoder.fit_rows is not None
-        assert encoder.encode(TEXTS) == pytest.approx(direct - encoder.fit_rows.mean(axis=0), abs=1e-4)
-    assert json.loads((out / "layer_encoder.json").read_text())["model"] == "bert dtype=float32"
-
-
-def test_the_exported_encoder_gives_the_layers_vectors(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["bert", "gpt2"])
+def test_a_layer_is_a_plain_checkpoint(name: str, tmp_path: Path) -> None:
+    """By the libraries alone: sentence-transformers gives the layer's vectors, transformers its hidden states, and the
+    blocks above are gone; a network with a final norm keeps one of them."""
+    sentence_transformers = pytest.importorskip("sentence_transformers", reason="needs sentence-transformers")
     from transformers import AutoModel, AutoTokenizer
 
-    folder = registry().find("model", "bert").factory.model_files[0].find()
+    encoder = load_model(name, [], twin=False).encoder
+    folder = registry().find("model", name).factory.model_files[0].find()
     model, tokenizer = AutoModel.from_pretrained(folder, dtype="float32").eval(), AutoTokenizer.from_pretrained(folder)
-    encoder = LayerEncoder("bert", 2)
-    for text, row in zip(TEXTS, encoder.encode(TEXTS), strict=True):
-        hidden = model(**tokenizer(text, return_tensors="pt"), output_hidden_states=True).hidden_states[2]
-        assert row == pytest.approx(hidden[0].mean(0).detach().numpy(), abs=1e-5)
-    batches = [{"text": TEXTS[:3]}, {"text": TEXTS[3:]}]  # as mteb's loaders give them
-    assert np.array_equal(encoder.encode(batches, normalize_embeddings=False, batch_size=2), encoder.encode(TEXTS))
-    assert np.array_equal(encoder.encode(TEXTS[0]), encoder.encode(TEXTS)[0])
-    assert np.linalg.norm(encoder.encode(TEXTS, normalize_embeddings=True), axis=1) == pytest.approx(np.ones(4))
-    cosines = encoder.similarity(encoder.encode(TEXTS), encoder.encode(TEXTS)).numpy()
-    assert cosines.diagonal() == pytest.approx(np.ones(4), abs=1e-6)
-    pairs = encoder.similarity_pairwise(encoder.encode(TEXTS), encoder.encode(TEXTS[::-1])).numpy()
-    assert pairs == pytest.approx(cosines[range(4), range(3, -1, -1)], abs=1e-6)
-    centred = LayerEncoder("bert", 2, transform="center", fit_on=TEXTS)
-    assert centred.encode(TEXTS).mean(axis=0) == pytest.approx(np.zeros(192), abs=1e-6)
-    assert np.array_equal(LayerEncoder.load(centred.save(tmp_path).parent).encode(TEXTS), centred.encode(TEXTS))
+    for number in (0, 2, 4):
+        out = tmp_path / str(number)
+        save_layer(plain_view(encoder, "mean"), number, out, pooling="mean")
+        cut = AutoModel.from_pretrained(out).eval()
+        assert cut.config.num_hidden_layers == number + (name == "gpt2" and number < 4)
+        loaded = sentence_transformers.SentenceTransformer(str(out), device="cpu")
+        for text, row in zip(TEXTS, loaded.encode(TEXTS), strict=True):
+            pieces = tokenizer(text, return_tensors="pt")
+            hidden = model(**pieces, output_hidden_states=True).hidden_states[number]
+            assert np.abs(row - hidden[0].mean(0).detach().numpy()).max() <= 1e-6 * np.abs(row).max()
+            again = cut(**AutoTokenizer.from_pretrained(out)(text, return_tensors="pt"), output_hidden_states=True)
+            states = again.last_hidden_state if name == "bert" else again.hidden_states[number]
+            assert states.tolist() == hidden.tolist()
 
 
-def test_sentence_transformers_takes_the_encoder(tmp_path: Path) -> None:
+def test_a_linear_transform_is_a_module_and_another_is_refused(tmp_path: Path) -> None:
+    sentence_transformers = pytest.importorskip("sentence_transformers", reason="needs sentence-transformers")
+    encoder = load_model("bert", [], twin=False).encoder
+    view = plain_view(encoder, "mean")
+    x = layer_vectors(view, [*TEXTS, *CHECKED], 2, "mean")
+    for transform in ("center", "{whitening: {k: 3, shrinkage: 0.1}}"):
+        chosen = {"transform": "whitening", "transform.k": 3, "transform.shrinkage": 0.1}
+        words = {"transform": "center"} if transform == "center" else chosen
+        calibration = Experiment(configured(encoder, None, words)).calibration
+        fitted = calibration.fit(x, "layer 2")
+        save_layer(view, 2, tmp_path / words["transform"], pooling="mean", transform=(calibration, fitted))
+        loaded = sentence_transformers.SentenceTransformer(str(tmp_path / words["transform"]), device="cpu")
+        expected = fitted.apply(layer_vectors(view, TEXTS, 2, "mean"))
+        assert loaded.encode(TEXTS) == pytest.approx(expected, abs=3e-6 * float(np.abs(expected).max()))
+    calibration = Experiment(configured(encoder, None, transform="unit_norm")).calibration
+    with pytest.raises(ModelError, match="transform unit_norm isn't linear"):
+        linear_map(calibration, calibration.fit(x, "layer 2"), x.shape[1])
+
+
+def test_what_no_checkpoint_can_hold_is_said_before_anything_is_measured(tmp_path: Path) -> None:
     pytest.importorskip("sentence_transformers", reason="needs sentence-transformers")
-    encoder = LayerEncoder("bert", 2)
-    model = encoder.as_sentence_transformer()
-    assert model.encode(TEXTS) == pytest.approx(encoder.encode(TEXTS), abs=1e-6)
-    assert model.get_embedding_dimension() == 192
-    model.save(str(tmp_path))
-    again = type(model)(str(tmp_path), device="cpu", trust_remote_code=True)
-    assert again.encode(TEXTS) == pytest.approx(model.encode(TEXTS), abs=1e-6)
+    for words, said in (
+        ({"model": "elmo"}, "a checkpoint can be cut of models of transformers alone"),
+        ({"model": "bert", "pooling": "mean_text"}, "pooling=mean_text: sentence-transformers has no such one"),
+    ):
+        with pytest.raises(ModelError, match=said):
+            layer(**words, tasks="STS-B", data=tmp_path / "none", twin="none", out=tmp_path / "out")
+    view = plain_view(load_model("gpt2 model.prefix=bos", [], twin=False).encoder, "mean")
+    with pytest.raises(ModelError, match="no plain checkpoint: layer 2 gives vectors that differ by"):
+        save_layer(view, 2, tmp_path / "out", pooling="mean")
+
+
+def test_the_verb_writes_the_layer(tmp_path: Path) -> None:
+    sentence_transformers = pytest.importorskip("sentence_transformers", reason="needs sentence-transformers")
+    out = tmp_path / "out"
+    words = {"tasks": "STS-B", "data": stsb(tmp_path), "twin": "none", "bootstrap": 100}
+    made = layer("bert dtype=float32", loss=50, out=out, **words)  # type: ignore[arg-type]
+    assert out / "modules.json" in made.files
+    saved = json.loads((out / "layer.json").read_text())
+    number = saved["cut"]["layer"]["layer"]
+    assert made.sentences == [saved["answer"]]
+    assert saved["answer"].startswith(f"use layer {number}, {number} of 4 blocks: it loses ")
+    assert saved["cut"]["high"] <= 50
+    view = load_model("bert", [], twin=False).encoder.sentence_encoder()
+    loaded = sentence_transformers.SentenceTransformer(str(out), device="cpu")
+    expected = layer_vectors(view, TEXTS, number, "mean")
+    assert loaded.encode(TEXTS) == pytest.approx(expected, abs=1e-6 * float(np.abs(expected).max()))
+    refused = layer("bert", transforms="unit_norm", out=tmp_path / "other", **words)  # type: ignore[arg-type]
+    best = json.loads((tmp_path / "other" / "layer.json").read_text())["best"]
+    assert refused.status == (best["transform"] == "unit_norm")

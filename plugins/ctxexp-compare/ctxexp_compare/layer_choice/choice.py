@@ -10,7 +10,13 @@ import numpy as np
 
 from ctxexp.errors import MetricError
 from ctxexp_compare.layer_choice.families import DesignEffect, design_effect, families_by_correlation, families_by_name
-from ctxexp_compare.layer_choice.winner import ALPHA, WinnerEstimate, regret_bound, winner_gain
+from ctxexp_compare.layer_choice.winner import (
+    ALPHA,
+    WinnerEstimate,
+    regret_bound,
+    simultaneous_quantile,
+    winner_gain,
+)
 
 MIN_TASKS = 8  # behind an interval over tasks
 MIN_FAMILIES = 3  # from which on intervals over tasks are taken where items are known too
@@ -71,6 +77,16 @@ class RivalGain(NamedTuple):
         return "worse" if self.estimate.high < 0 else "no difference that this data can show"
 
 
+class LayerLoss(NamedTuple):
+    """What a layer loses against the last one, in points, with the ends of an interval that holds for all layers at
+    once (95%), so that it holds for one that was chosen by them."""
+
+    layer: Candidate
+    value: float
+    low: float
+    high: float
+
+
 @dataclass(frozen=True)
 class LayerChoice:
     """The best candidate of a table, its true score, its gains over rivals, and how much better another may be.
@@ -88,6 +104,7 @@ class LayerChoice:
     gains: Mapping[str, RivalGain]
     regret: float
     may_be_best: tuple[Candidate, ...]
+    cut: LayerLoss | None = None  # the lowest layer that loses as little as was asked for
     chosen_without: Mapping[str, Candidate] = field(default_factory=dict)  # by task: the choice on other families'
     families: tuple[str, ...] = ()  # of the tasks; empty: they are taken as independent
     families_by: Families = "none"
@@ -98,6 +115,7 @@ def choose(
     *,
     over: Over | Literal["auto"] = "auto",
     families: Literal["auto", "correlation", "none"] = "auto",
+    loss: float | None = None,
     seed: int = 0,
 ) -> LayerChoice:
     """The best layer and transform of a table, with intervals that know of the choice.
@@ -108,6 +126,8 @@ def choose(
             known, else items.
         families: Which tasks are one family, the unit of intervals over tasks: auto for those that the table has, else
             those of known names, else by correlation over layers; none takes tasks as independent.
+        loss: Points that a lower layer may lose against the last one; the choice's `cut` is the lowest that loses no
+            more for certain (95%).
         seed: Of the draws behind simultaneous quantiles.
 
     Returns:
@@ -150,6 +170,7 @@ def choose(
         gains,
         regret,
         tuple(table.candidates[i] for i in may_be_best),
+        None if loss is None else _lowest(table, means, covariance, loss, rng),
         {t: table.candidates[i] for t, i in zip(table.tasks, _without_each(table.scores, own, groups), strict=False)},
         groups,
         known_by,
@@ -201,6 +222,21 @@ def _estimates(table: ScoreTable, over: str, groups: Sequence[str]) -> tuple[np.
         )
     covariance = items.sum(axis=0) / n**2
     return means, covariance, covariance, "items"
+
+
+def _lowest(
+    table: ScoreTable, means: np.ndarray, covariance: np.ndarray, loss: float, rng: np.random.Generator
+) -> LayerLoss:
+    """The lowest layer, without a transform, that loses at most so much; the last one itself loses 0."""
+    plain = [i for i in table.columns(twin=False) if table.candidates[i].transform == NONE]
+    last = plain[-1]
+    quantile = simultaneous_quantile(covariance, plain, [last], rng, ALPHA)
+    for i in plain:
+        value = float(means[last] - means[i])
+        reach = quantile * float(np.sqrt(max(covariance[i, i] + covariance[last, last] - 2 * covariance[i, last], 0.0)))
+        if value + reach <= loss or i == last:
+            return LayerLoss(table.candidates[i], value, value - reach, value + reach)
+    raise AssertionError  # the last layer is among them
 
 
 def _variance_inflation(effect: DesignEffect) -> float:

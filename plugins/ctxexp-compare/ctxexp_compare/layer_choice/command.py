@@ -10,11 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ctxexp.command import Progress, typed_model
-from ctxexp.errors import ConfigError
-from ctxexp.report import Document, Table, write_file
+from ctxexp.errors import ConfigError, ModelError
+from ctxexp.report import Document, Table, check_absent, write_file
+from ctxexp_compare.layer_choice.checkpoint import plain_view
 from ctxexp_compare.layer_choice.choice import NONE, LayerChoice, choose
 from ctxexp_compare.layer_choice.score_file import score_file_table
-from ctxexp_compare.layer_choice.tasks import choice_encoder, load_model, measured_table, parse_tasks
+from ctxexp_compare.layer_choice.tasks import (
+    load_model,
+    measured_table,
+    parse_tasks,
+    save_choice,
+    sentence_pooling,
+    task_runs,
+)
 from ctxexp_compare.layer_choice.winner import WinnerEstimate
 
 if TYPE_CHECKING:
@@ -35,6 +43,8 @@ def layer(
     model: str,
     *,
     tasks: str = "STS-B,SICK-R",
+    documents: Path | None = None,
+    loss: float | None = None,
     transforms: str = NONE,
     over: Literal["auto", "tasks", "items"] = "auto",
     families: Literal["auto", "correlation", "none"] = "auto",
@@ -45,7 +55,8 @@ def layer(
     options: str = "",
     bootstrap: int = 1000,
     seed: int = 0,
-    out: Path = Path("layer"),
+    out: Path | None = None,
+    replace: bool = False,
 ) -> Document:
     """Say which layer of a model to use, by its scores on tasks.
 
@@ -53,7 +64,10 @@ def layer(
     an interval that knows of the choice. Where it spans 0 the answer is that this data can show no difference.
 
     model: a model, quoted with its words: "minilm dtype=bfloat16"; with scores=, its name in that file
-    tasks: by comma: sts (its seven sets), STS12 to STS16, STS-B, SICK-R, WiC, SemCor
+    tasks: by comma: sts (its seven sets), STS12 to STS16, STS-B, SICK-R, WiC, SemCor; tables of your own: pairs
+        (text_a, text_b, score), or queries (query, document)
+    documents: further documents for queries of your own: a table with a column document
+    loss: points that a lower layer may lose: the lowest one that loses no more against the last; null: the best layer
     transforms: by comma, such as none,whitening: chosen together with the layer
     over: what intervals draw anew: tasks (for a task like these; eight or more) or the items of these very tasks
     families: of tasks, drawn anew as one; auto: scores='s column, else by name, else by correlation; none: each alone
@@ -64,9 +78,12 @@ def layer(
     options: further words for all runs
     bootstrap: resamples of each task's items
     seed: of resamples and of the untrained twin
-    out: the folder for layer.json, layer.csv and, of measured scores, the layer as an encoder: LayerEncoder.load(out)
+    out: a folder: the layer as a plain checkpoint of sentence-transformers, with layer.json and layer.csv; of scores=
+        these alone
     example: ctxexp layer bert tasks=STS-B
     """
+    if out and not replace:
+        check_absent(out / "layer.json")
     if scores is not None:
         table = score_file_table(scores, model, "" if twin in ("auto", "none") else twin)
     else:
@@ -76,10 +93,13 @@ def layer(
         names = [one.strip() for one in transforms.split(",") if one.strip()]
         given = shlex.split(options)
         of_model = load_model(model, given, twin=twin == "auto", seed=seed)
+        if out:  # before anything is measured
+            plain_view(of_model.encoder, sentence_pooling(of_model.encoder, pooling))
         table = measured_table(
             of_model,
             parse_tasks(tasks),
             data=data,
+            documents=documents,
             transforms=names,
             pooling=pooling,
             options=[*given, *(word for word in words if not word.startswith("model."))],
@@ -87,11 +107,18 @@ def layer(
             bootstrap=bootstrap,
             progress=Progress(),
         )
-    choice = choose(table, over=over, families=families, seed=seed)
+    choice = choose(table, over=over, families=families, loss=loss, seed=seed)
+    if out is None:
+        return report(choice)
     files = [write_file(out / "layer.json", json.dumps(as_json(choice), indent=1, ensure_ascii=False) + "\n")]
     if scores is None:
-        best = choice_encoder(choice, of_model, tasks=parse_tasks(tasks), data=data, pooling=pooling)
-        files.append(best.save(out))
+        chosen, runs = choice.cut.layer if choice.cut else choice.best, task_runs(parse_tasks(tasks), data, documents)
+        try:
+            files.append(save_choice(chosen, of_model, out, runs=runs, pooling=pooling, options=given))
+        except ModelError as error:  # what was measured is shown all the same
+            found = report(choice, files)
+            said = [*found.sentences, f"no checkpoint is written: {error}"]
+            return Document(said, found.tables, files=files, status=1)
     return report(choice, files)
 
 
@@ -114,7 +141,13 @@ def report(choice: LayerChoice, files: Sequence[Path] = ()) -> Document:
 
 def answer(choice: LayerChoice) -> str:
     """Which layer to use, in a sentence that says no more than the data allow."""
-    last, ends = choice.gains["last"], choice.gains.get("ends")
+    last, ends, cut = choice.gains["last"], choice.gains.get("ends"), choice.cut
+    if cut is not None:
+        if cut.layer == last.rival:
+            return f"no layer below {cut.layer}, the last, loses as little for certain"
+        share = f"{cut.layer.layer} of {last.rival.layer} blocks"
+        points = f"{cut.value:.1f} [{cut.low:.1f}, {cut.high:.1f}] points"
+        return f"use {cut.layer}, {share}: it loses {points} to the last layer"
     most = f"by more than {choice.regret:.1f} points" if round(choice.regret, 1) else "for certain"
     regret = f"no other choice is better {most}" if len(choice.may_be_best) > 1 else "every other choice is worse"
     if last.rival == choice.best:
@@ -164,6 +197,7 @@ def as_json(choice: LayerChoice) -> dict[str, object]:
         },
         "regret_at_most": choice.regret,
         "may_be_best": [one._asdict() for one in choice.may_be_best],
+        "cut": None if choice.cut is None else {**choice.cut._asdict(), "layer": choice.cut.layer._asdict()},
         "answer": answer(choice),
         "notes": list(choice.table.notes),
     }

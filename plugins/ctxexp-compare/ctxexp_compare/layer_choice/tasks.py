@@ -3,21 +3,23 @@ transform."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from ctxexp import EncodedSentence, Encoder, Metric, Results, Sentence, measure
+from ctxexp import Corpus, EncodedSentence, Encoder, Metric, Results, Sentence, measure
 from ctxexp.command import Experiment, Progress, configured, typed_model
+from ctxexp.datasets import user_path
 from ctxexp.errors import ConfigError, DataError, MetricError, UnknownName
 from ctxexp.models import Checkpoint, TransformerOptions, checkpoint_encoder
 from ctxexp.results import Key
-from ctxexp_compare.layer_choice.choice import MEAN, NONE, Candidate, LayerChoice, Place, ScoreTable
-from ctxexp_compare.layer_choice.encoder import LayerEncoder
+from ctxexp_compare.layer_choice.checkpoint import layer_vectors, plain_view, save_layer
+from ctxexp_compare.layer_choice.choice import MEAN, NONE, Candidate, Place, ScoreTable
+from ctxexp_compare.layer_choice.retrieval import Retrieval
 from ctxexp_compare.layer_choice.sense_neighbours import SenseNeighbours
+from ctxexp_compare.own_pairs import own_corpus
 
 STS_TASKS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
 WIC, SEMCOR, STS = "WiC", "SemCor", "sts"
@@ -28,7 +30,7 @@ ALL = (*STS_TASKS, WIC, SEMCOR)
 @dataclass(frozen=True)
 class TaskRun:
     """A run that scores one task or several: its arguments, its metrics, the key and factor of each score, and the
-    argument of `ctxexp layer` that names the folder of its data."""
+    text, where that is the user's own."""
 
     options: tuple[str, ...]
     metrics: str | Mapping[str, Callable[[], Metric]]
@@ -36,29 +38,36 @@ class TaskRun:
     points: float = 100.0  # per unit of the measure
     sentences: bool = False  # whether it needs one vector a sentence
     notes: tuple[str, ...] = ()
+    text: Corpus | None = None
+
+    @property
+    def corpus(self) -> Corpus:
+        """The text."""
+        return self.text or Experiment(configured("random_words", None, self.options)).corpus
 
 
 def parse_tasks(text: str) -> list[str]:
-    """The tasks by their names, `sts` for the seven of it. Raises UnknownName, and ConfigError for none."""
+    """The tasks by their names, `sts` for the seven of it; files of your own by their paths. Raises UnknownName, and
+    ConfigError for none."""
     by_key = {name.casefold(): name for name in ALL} | {"stsbenchmark": "STS-B", "stsb": "STS-B"}
     names: list[str] = []
     for word in filter(None, (word.strip() for word in text.split(","))):
         if word.casefold() == STS:
             names += STS_TASKS
-        elif word.casefold() in by_key:
-            names.append(by_key[word.casefold()])
+        elif word.casefold() in by_key or user_path(word).is_file():
+            names.append(by_key.get(word.casefold(), word))
         else:
-            raise UnknownName("task", word, [STS, *ALL])
+            raise UnknownName("task, and no file of pairs,", word, [STS, *ALL])
     if not names:
         raise ConfigError(f"tasks=: expected some of {STS}, {', '.join(ALL)}, by comma")
     return list(dict.fromkeys(names))
 
 
-def task_runs(tasks: Sequence[str], data: Path | None) -> list[TaskRun]:
-    """The runs that score these tasks; `data` is the folder of their data, or one with a
-    folder for each of `sts`, `wic` and `semcor` (None: downloaded).
+def task_runs(tasks: Sequence[str], data: Path | None, documents: Path | None = None) -> list[TaskRun]:
+    """The runs that score these tasks; `data` is the folder of their data, or one with a folder for each of `sts`,
+    `wic` and `semcor` (None: downloaded), `documents` further ones for queries of your own.
 
-    Raises ConfigError for a task whose data set no installed plugin brings.
+    Raises DataError for a table of your own that isn't one of pairs or queries.
     """
     runs = []
     if sts := [task for task in tasks if task in STS_TASKS]:
@@ -73,6 +82,12 @@ def task_runs(tasks: Sequence[str], data: Path | None) -> list[TaskRun]:
         options = ("dataset=semcor", f"dataset.documents={DOCUMENTS}", *_path(data, "semcor"))
         metrics = {"sense_neighbours": SenseNeighbours}
         runs.append(TaskRun(options, metrics, {SEMCOR: Key("sense_neighbours", "raw")}))
+    for task in tasks:
+        if task not in ALL:
+            text, asks = own_corpus(user_path(task), documents)
+            own: dict[str, Callable[[], Metric]] | str = {"retrieval": Retrieval} if asks else "sts"
+            key = Key("retrieval" if asks else "sts", "all")
+            runs.append(TaskRun((), own, {task: key}, 1.0, sentences=True, text=text))
     return runs
 
 
@@ -154,6 +169,7 @@ def measured_table(
     tasks: Sequence[str],
     *,
     data: Path | None = None,
+    documents: Path | None = None,
     transforms: Sequence[str] = (NONE,),
     pooling: str = "",
     options: Sequence[str] = (),
@@ -167,6 +183,7 @@ def measured_table(
         model: The model, and its twin where it has one; the twin is measured without a transform.
         tasks: Names of tasks.
         data: The folder of the data, or one with a folder for each data set.
+        documents: Further documents for queries of your own.
         transforms: Names of transforms; `none` is always among them. Each is fitted on the task's own text.
         pooling: Of sentences; empty: the model's own, `mean` where its files name none.
         options: Further arguments of every run.
@@ -193,20 +210,21 @@ def measured_table(
     scores: dict[str, np.ndarray] = {}
     covariance: dict[str, np.ndarray] = {}
     notes: list[str] = []
-    for run in task_runs(tasks, data):
+    for run in task_runs(tasks, data, documents):
         notes += [f"sentence vectors by pooling {pooling}"] if run.sentences else []
         common = [*run.options, *options, f"seed={seed}", f"bootstrap={bootstrap}", "figures.explorer=0"]
         common += [f"sentence.pooling={pooling}"] if run.sentences else []
         try:
             results = [
                 measure(
-                    WithMeanLayer(encoder), None, metrics=run.metrics, transform=name, options=common,
+                    WithMeanLayer(encoder), run.text, metrics=run.metrics, transform=name, options=common,
                     progress=Progress.of(progress),
                 )
                 for name, encoder, _ in ways
             ]  # fmt: skip
         except DataError as error:  # which names the key of a run's config
-            raise DataError(str(error).replace("dataset.path", "data")) from error
+            hint = "; or measure on pairs of your own, tasks=pairs.csv: text_a, text_b, score" if data is None else ""
+            raise DataError(str(error).replace("dataset.path", "data") + hint) from error
         notes += run.notes
         for task in run.keys:
             scores[task], covariance[task] = _scores(run, task, results)
@@ -239,35 +257,18 @@ def _scores(run: TaskRun, task: str, results: Sequence[Results]) -> tuple[np.nda
     return scores, np.cov(draws)
 
 
-def choice_encoder(
-    choice: LayerChoice,
-    model: Model,
-    *,
-    tasks: Sequence[str],
-    data: Path | None = None,
-    pooling: str = "",
-) -> LayerEncoder:
-    """The best layer and transform of a choice as an encoder.
+def save_choice(
+    chosen: Candidate, model: Model, folder: Path, *, runs: Sequence[TaskRun], pooling: str, options: Sequence[str]
+) -> Path:
+    """Write the chosen layer as a plain checkpoint; a transform is fitted on all runs' sentences together.
 
-    Args:
-        choice: A choice from the scores of `measured_table`.
-        model: The model that was measured.
-        tasks, data, pooling: As for `measured_table`; a transform is fitted on all tasks' sentences together.
-
-    Returns:
-        The encoder, to be saved.
+    Raises ModelError where none can hold it, with the reason.
     """
-    layer, transform = choice.best.layer, choice.best.transform
-    assert layer != MEAN  # which is never chosen
-    texts: dict[str, None] = {}
-    if transform != NONE:
-        for run in task_runs(tasks, data):
-            corpus = Experiment(configured(model.encoder, None, run.options)).corpus
-            texts |= dict.fromkeys(sentence.text for sentence in corpus.sentences)
-    return LayerEncoder(
-        shlex.join([model.name, *model.words]),
-        layer,
-        pooling=sentence_pooling(model.encoder, pooling),
-        transform=transform,
-        fit_on=list(texts),
-    )
+    assert chosen.layer != MEAN  # which is never chosen
+    pooling = sentence_pooling(model.encoder, pooling)
+    view, fitted = plain_view(model.encoder, pooling), None
+    if chosen.transform != NONE:
+        texts = list(dict.fromkeys(sentence.text for run in runs for sentence in run.corpus.sentences))
+        calibration = Experiment(configured(model.encoder, None, options, transform=chosen.transform)).calibration
+        fitted = calibration, calibration.fit(layer_vectors(view, texts, chosen.layer, pooling), str(chosen))
+    return save_layer(view, chosen.layer, folder, pooling=pooling, transform=fitted)

@@ -91,9 +91,13 @@ def truncation(
 
 
 def simultaneous_quantile(
-    covariance: np.ndarray, candidates: Sequence[int], rivals: Sequence[int], rng: np.random.Generator
+    covariance: np.ndarray,
+    candidates: Sequence[int],
+    rivals: Sequence[int],
+    rng: np.random.Generator,
+    alpha: float = BETA,
 ) -> float:
-    """The 1 - BETA quantile of the largest |t| over all candidates, against all rivals where there are some."""
+    """The 1 - alpha quantile of the largest |t| over all candidates, against all rivals where there are some."""
     noise = draws(covariance, rng)
     own = noise[:, list(candidates)]
     differences = own[:, :, None] - noise[:, None, list(rivals)] if len(rivals) else own[:, :, None]
@@ -103,7 +107,7 @@ def simultaneous_quantile(
         spread = spread + variance[None, list(rivals)] - 2 * covariance[np.ix_(list(candidates), list(rivals))]
     differs = spread > 1e-12 * variance.max()
     t = np.abs(differences[:, differs]) / np.sqrt(spread[differs])
-    return float(np.quantile(t.max(axis=1), 1 - BETA))
+    return float(np.quantile(t.max(axis=1), 1 - alpha)) if t.size else 0.0
 
 
 def regret_bound(
