@@ -15,7 +15,7 @@ from scipy import stats
 from ctxexp import Corpus, Results, Sentence
 from ctxexp.matched_baselines import FrequencyMatched, bands, pool
 from ctxexp.maths import resampling
-from ctxexp.maths.contextuality import LayerContextuality
+from ctxexp.maths.contextuality import LayerContextuality, strata
 from ctxexp.maths.geometry import chance_corrected, histogram
 from ctxexp.maths.loudness import LayerScale, scaled_by_dimension
 from ctxexp.maths.resampling import Clusters, Curve, Resamples, interval
@@ -26,6 +26,7 @@ from ctxexp.metrics.contextuality import Contextuality, Design, _is_near_duplica
 from ctxexp.report.changes import certain_changes, claimed_steps
 from ctxexp.results import Estimates, Key
 from ctxexp.results.values import Values
+from tests import naive
 from tests.sample_results import measure_infos, results_with, run_info
 from tests.shipped import SelfSimilarity, shipped
 
@@ -188,6 +189,9 @@ ROWS: dict[str, tuple[Callable[[], Any], Any]] = {
         lambda: np.isfinite(chance_corrected(np.zeros(2), 1 - np.array([0.9e-4, 1.1e-4]))).tolist(), [False, True],
     ),
     "a cosine up to 1e-6 is not above 0": (lambda: [cosines_above_0(0.5e-6), cosines_above_0(2e-6)], [0.0, 1.0]),
+    "places are strata by themselves to 15, then four an octave": (
+        lambda: strata(np.arange(300)), [naive.stratum(p) for p in range(300)],
+    ),
     "what pairs of uses add to the error twice is taken out": (lambda: contextual_influence(9.0), [2.4, 3.2]),
     "but no more than half of the error": (lambda: contextual_influence(24.0), [1.5, 2.0]),
     "sentences are near-duplicates from half of their runs of three on": (
