@@ -14,8 +14,8 @@ from scipy import stats
 
 from ctxexp import Corpus, Results, Sentence
 from ctxexp.matched_baselines import FrequencyMatched, bands, pool
-from ctxexp.maths import resampling
-from ctxexp.maths.contextuality import LayerContextuality, strata
+from ctxexp.maths import contextuality, resampling
+from ctxexp.maths.contextuality import Comparison, LayerContextuality, Uses, strata
 from ctxexp.maths.geometry import chance_corrected, histogram
 from ctxexp.maths.loudness import LayerScale, scaled_by_dimension
 from ctxexp.maths.resampling import Clusters, Curve, Resamples, interval
@@ -86,6 +86,21 @@ def contextual_influence(noise: float) -> list[float]:
     metric.resampling = np.random.default_rng(0), 3
     metric._estimate(design, np.ones((2, 2)))
     return [round(value, 9) for value in curves[0].influence[0].tolist()]
+
+
+def pair_noise(most: int, monkeypatch: pytest.MonkeyPatch) -> float:
+    """What single pairs of three words' forty uses add to the error, from the pairs of so many of them."""
+    form, n = np.repeat(np.arange(3), 40), 120
+    u = np.random.default_rng(0).normal(size=(n, 20))
+    mix = WordMix(weights="equal").of(np.full(3, 40), n)
+    uses = Uses(form=form, place=np.zeros(n, int), document=np.arange(n), neighbours=np.arange(n), mix=mix)
+    monkeypatch.setattr(contextuality, "MOST", most)
+    unit = u / np.linalg.norm(u, axis=1, keepdims=True)
+    return Comparison(uses, np.zeros(n, int)).measure(unit, influence=True).pair_noise
+
+
+def test_a_sample_of_pairs_stands_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert pair_noise(10, monkeypatch) == pytest.approx(pair_noise(64, monkeypatch), rel=0.2)
 
 
 def near_duplicates(*texts: str) -> int:
