@@ -33,11 +33,11 @@ from tests.shipped import SelfSimilarity, shipped
 NORMAL, STUDENT = stats.norm.ppf, stats.t.ppf
 
 
-def run_of(measure: str, half: float = 1e-4, **curves: list[float]) -> Results:
+def run_of(measure: str, **curves: list[float]) -> Results:
     """A run with these statistics of a measure, `raw` with short intervals."""
     raw = np.array(curves["raw"])
     named = {f"{measure}/{name}": np.array(values) for name, values in curves.items()}
-    named |= {f"{measure}/raw_ci_low": raw - half, f"{measure}/raw_ci_high": raw + half}
+    named |= {f"{measure}/raw_ci_low": raw - 1e-4, f"{measure}/raw_ci_high": raw + 1e-4}
     metrics = {"self_similarity": SelfSimilarity(), "contextuality": shipped("metric", "contextuality")()}
     return results_with(named, info=run_info(title="x", measures=measure_infos("exact", **metrics)))
 
@@ -80,7 +80,12 @@ def contextual_influence(noise: float) -> list[float]:
     clusters = Clusters("document", 2, np.arange(2), np.arange(2))
     found = LayerContextuality(0.5, np.array([2.0, 3.0]), 1.0, None, noise)
     same_place = SimpleNamespace(measure=lambda *_, **__: found, uses=SimpleNamespace(document=np.arange(2)))
-    kept = SimpleNamespace(of=lambda curve: curves.append(curve) or np.zeros((1, 3)))
+
+    def keep(curve: Curve) -> np.ndarray:
+        curves.append(curve)
+        return np.zeros((1, 3))
+
+    kept = SimpleNamespace(of=keep)
     design: Any = SimpleNamespace(same_place=same_place, clusters=clusters, words=np.ones(2), resamples=kept)
     metric = Contextuality()
     metric.resampling = np.random.default_rng(0), 3
@@ -112,7 +117,7 @@ def near_duplicates(*texts: str) -> int:
 def worded(pairs: list[float]) -> list[str]:
     """The words, named by letters, that get a number of their own."""
     design: Any = SimpleNamespace(_word_of_form=np.array([*"abc"], object))
-    return [row["word"] for row in Design.word_rows(design, np.array([[1.0] * 3, [1.0] * 3, pairs]))]
+    return [str(row["word"]) for row in Design.word_rows(design, np.array([[1.0] * 3, [1.0] * 3, pairs]))]
 
 
 def loudness_left() -> float:
