@@ -214,7 +214,8 @@ def is_told(tell: Callable[[int], object], *sizes: int) -> list[bool]:
 
 
 def partial_of(n: int) -> object:
-    return partial_ranks(*RNG.normal(size=(3, n)), np.ones(n), rng=RNG, resamples=2)
+    y, one, other = RNG.normal(size=(3, n))
+    return partial_ranks(y, one, other, np.ones(n), rng=RNG, resamples=2)
 
 
 def gain_of(n: int) -> object:
