@@ -74,11 +74,11 @@ def report(*, folder: Path = Path("mlruns"), sweep: str = "last", out: Path = Pa
     steps = {int(path.parent.name[4:]): path.parent for path in folder.glob("step[0-9]*/results.json")}
     if steps:
         labelled = [(f"step {step}", Results.load(steps[step])) for step in sorted(steps)]
-        return Document(files=write_summary(labelled, out, registry(), for_print=True))
+        return Document(files=write_summary(labelled, out, registry(), pictures=True))
     finished = list(finished_by_label(folder, sweep=sweep).items())[::-1]  # the first job first
     links = {label: str(job.state.get("link") or "") for label, (job, _) in finished}
     results_by_label = [(label, results) for label, (_, results) in finished]
-    return Document(files=write_summary(results_by_label, out, registry(), links=links, for_print=True))
+    return Document(files=write_summary(results_by_label, out, registry(), links=links, pictures=True))
 
 
 def cache(

@@ -1,36 +1,30 @@
-"""Charts of a comparison as data, panels and lines by layer, which the figures and the page draw; and a panel drawn:
-its curves with their intervals, the lines that they are read by, and its axes.
+"""Charts as data: panels, their lines by layer and the texts around them, of a run, of a measure across runs and of a
+sweep as a whole. Files, notebooks and the page draw the same.
 """
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ctxexp.report import reference_curves, wording
-from ctxexp.report.style import Ink, Style, colours
+from ctxexp.report.style import Ink, colours, family
 from ctxexp.results.results import LEADING, main_key
 from ctxexp.results.run_info import SIZE_MATCHED
 from ctxexp.results.values import Key
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.lines import Line2D
-
     from ctxexp.results import Results
 
 LOG = "log"
 HEADLINES = (*LEADING, "anisotropy", "intra_sentence_similarity", "max_explainable_variance")
 """The measures that come first: the leading one, then those of the paper's four figures, in its order."""
-LINE_WIDTH = 2  # points
-AXES_POINTS = 190  # height of a panel's axes, of all figures about the same
-_MARKERS = "osD^vPX<>h"
 NO_MARKER, DOTTED = -1, 2  # a line's marker, and its dash
-_DASHES = ("-", (0, (3, 1.5)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)), (0, (6, 1.5, 1, 1.5, 1, 1.5)))
+SAME = 0.01  # of the height of a panel: curves nearer than that lie on each other
+CASING = 2.6  # points that a line is wider by for each that lies on it
 
 
 @dataclass(frozen=True)
@@ -48,11 +42,17 @@ class Line:
     published: bool = False  # whether it is a curve of the paper
     thin: bool = False  # beside the line that the chart is of
     layers: tuple[int, ...] = ()  # those that were measured, where that isn't all
+    under: int = 0  # how many of the panel's lines lie on this one: so much wider it is, to be seen
 
     @property
     def x(self) -> list[int]:
         """The layers at which the line has a point or a gap."""
         return list(self.layers or range(len(self.y)))
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether it stands beside the line that the chart is of."""
+        return self.thin or self.published
 
 
 @dataclass(frozen=True)
@@ -83,17 +83,72 @@ class Panel:
 
 @dataclass(frozen=True)
 class Chart:
-    """One figure: a measure, a panel for each of its definitions."""
+    """One figure: a measure, a panel for each of its definitions, which `headings` name where there are several."""
 
     name: str
     title: str
     panels: tuple[Panel, ...]
+    headings: tuple[str, ...] = ()
 
     @property
     def lines(self) -> list[Line]:
         """The legend: one line for each label, in order, published curves after measured ones."""
-        lines = {line.label: line for panel in self.panels for line in panel.lines}
-        return sorted(lines.values(), key=lambda line: line.published)
+        return legend([line for panel in self.panels for line in panel.lines])
+
+
+def legend(lines: Iterable[Line]) -> list[Line]:
+    """One line for each label, in order, as wide as it is alone; published curves after measured ones."""
+    by_label = {line.label: replace(line, under=0) for line in lines}
+    return sorted(by_label.values(), key=lambda line: line.published)
+
+
+def legend_entries(lines: Sequence[Line]) -> list[tuple[Line, str]]:
+    """A line and its name, one for each measured line, and one for all published ones."""
+    entries = [(line, line.label) for line in lines if not line.published]
+    published = next((line for line in lines if line.published), None)
+    return [*entries, (published, "published")] if published else entries
+
+
+def drawing_order(lines: Iterable[Line]) -> list[Line]:
+    """The lines, those first on which others may lie."""
+    return sorted(lines, key=lambda line: (not line.thin, line.published))
+
+
+def limits(panels: Sequence[Panel]) -> dict[str, tuple[float, float]]:
+    """The ends of the axis of values that panels of one scale share, with a margin; in logarithms where it is `LOG`:
+    what is higher on the page is more."""
+    ends: dict[str, tuple[float, float]] = {}
+    for scale in {panel.scale for panel in panels}:
+        same = [panel for panel in panels if panel.scale == scale]
+        values = np.concatenate(
+            [y for panel in same for line in panel.lines for y in (line.y, line.low, line.high) if y is not None]
+        )
+        values = values[np.isfinite(values)]
+        if scale == LOG:
+            values = np.log10(values[values > 0])
+        elif any(panel.has_chance_at_zero or panel.threshold is not None for panel in same):
+            values = np.append(values, 0)
+        low, high = float(values.min()), float(values.max())
+        margin = 0.05 * (high - low) or 0.5
+        ends[scale] = low - margin, high + margin
+    return ends
+
+
+def lay_over(panel: Panel) -> Panel:
+    """The panel, its lines as wide as shows how many lie on them: within a hundredth of its height in most layers."""
+    low, high = limits([panel])[panel.scale]
+    lines = drawing_order(panel.lines)
+    ys = [np.log10(line.y) if panel.scale == LOG else line.y for line in lines]
+    under = {
+        line.label: sum(_coincide(ys[i], other, SAME * (high - low)) for other in ys[i + 1 :])
+        for i, line in enumerate(lines)
+    }
+    return replace(panel, lines=tuple(replace(line, under=under[line.label]) for line in panel.lines))
+
+
+def _coincide(a: np.ndarray, b: np.ndarray, room: float) -> bool:
+    apart = np.abs(a[: len(b)] - b[: len(a)])
+    return bool(np.nanmedian(apart) <= room) if np.isfinite(apart).any() else False
 
 
 def sweep_charts(
@@ -120,9 +175,9 @@ def sweep_charts(
         ]
         panels_with_lines = tuple(panel for panel in panels if panel.lines)
         if panels_with_lines:
-            charts.append(
-                Chart(name, wording.full_title(measure_tasks[0][0], "", every, variant=False), panels_with_lines)
-            )
+            title = wording.full_title(measure_tasks[0][0], "", every, variant=False)
+            headings = tuple(panel.definition for panel in panels_with_lines) if len(panels_with_lines) > 1 else ()
+            charts.append(Chart(name, title, panels_with_lines, headings))
     titles = [chart.title for chart in charts]
     return [replace(c, title=f"{c.title} ({c.name})") if titles.count(c.title) > 1 else c for c in charts]
 
@@ -132,32 +187,22 @@ def leading_charts(names: Sequence[str]) -> list[str]:
     return [name for name in names if name in HEADLINES] or list(names)[:4]
 
 
-def overview(charts: Sequence[Chart]) -> list[Chart]:
-    """The charts that come first."""
-    names = leading_charts([chart.name for chart in charts])
-    return [chart for chart in charts if chart.name in names]
-
-
 def line_styles(runs: Sequence[wording.LabelledResults]) -> dict[str, tuple[str, int]]:
-    """A colour and a line style by label: runs of one encoder share its colour, and each of them has a style. Where all
-    are of one encoder, each transform has a colour instead."""
-    single_encoder = len({results.info.model.encoder or label for label, results in runs}) == 1
-    families: dict[tuple[str, str], list[tuple[bool, int, str]]] = {}
-    for i, (label, results) in enumerate(runs):
-        info = results.info
-        changed = (info.control, info.transform.name) != ("none", "none")
-        transform = info.transform.name if single_encoder and info.transform.name != "none" else ""
-        families.setdefault((info.model.encoder or label, transform), []).append((changed, i, label))
-    members = {transform or sorted(family)[0][2]: sorted(family) for (_, transform), family in families.items()}
-    suffixes = {label: wording.seeds_suffix(results) for label, results in runs}
+    """A colour and a line style by label: a run's own colour is a shade of its model's, or a hue where all
+    are of one model; of the runs of one encoder each has its own style."""
     # a mean over seeds has its runs' colour
-    bare_names = {name: name.removesuffix(suffixes.get(name, "")) for name in members}
-    hue = colours(list(bare_names.values()))
-    return {
-        label: (hue[bare_names[name]], dash)
-        for name, family in members.items()
-        for dash, (*_, label) in enumerate(family)
-    }
+    names = {label: label.removesuffix(wording.seeds_suffix(results)) for label, results in runs}
+    models = {family(name) for name in names.values()}
+    if len(models) == 1 and len(names) > 2:
+        what_differs = {label: name[len(min(models)) :].strip(" ([:,+])") or name for label, name in names.items()}
+        names = what_differs if len(set(what_differs.values())) == len(names) else names
+    hue = colours(list(names.values()))
+    by_encoder: dict[str, list[tuple[bool, int, str]]] = {}
+    for i, (label, results) in enumerate(runs):
+        changed = (results.info.control, results.info.transform.name) != ("none", "none")
+        by_encoder.setdefault(results.info.model.encoder or label, []).append((changed, i, label))
+    dashes = {label: dash for same in by_encoder.values() for dash, (*_, label) in enumerate(sorted(same))}
+    return {label: (hue[name], dashes[label]) for label, name in names.items()}
 
 
 def sweep_panel(
@@ -192,7 +237,7 @@ def sweep_panel(
     if name := next((name for results in every if (name := wording.baseline_label(results, key))), ""):
         own_size = f"chance at each {wording.group_size_phrase(every, measure)}"
         definition += f"; {own_size if name == SIZE_MATCHED else f'{name} chance'}"
-    return Panel(
+    panel = Panel(
         measure=measure,
         task=task,
         statistic=statistic,
@@ -203,6 +248,7 @@ def sweep_panel(
         direction=wording.direction(every, measure),
         scale=scale(every, measure, lines),
     )
+    return lay_over(panel) if lines else panel
 
 
 def run_panel(results: Results, measure: str, task: str = "", *, all_published: bool = False) -> Panel | None:
@@ -223,7 +269,7 @@ def run_panel(results: Results, measure: str, task: str = "", *, all_published: 
     model = paper_model_name(label, results, all_published=all_published)
     if (paper_curve := published_curve(model, results, key)) is not None:
         lines.append(Line("published", label, paper_curve, None, None, colour, 0, published=True))
-    return Panel(
+    panel = Panel(
         measure=measure,
         task=task,
         statistic=key.statistic if not key.baseline else "",
@@ -235,6 +281,7 @@ def run_panel(results: Results, measure: str, task: str = "", *, all_published: 
         scale=scale([results], measure, [line]),
         chance="chance of adjusted",
     )
+    return lay_over(panel)
 
 
 def _beside(results: Results, key: Key, colour: str) -> dict[Key, dict[str, Any]]:
@@ -303,120 +350,3 @@ def finite_curve(curve: np.ndarray | None) -> np.ndarray | None:
     y = np.asarray(curve, dtype=np.float64).reshape(-1)
     y = np.where(np.isfinite(y), y, np.nan)
     return y if np.isfinite(y).any() else None
-
-
-def draw_panel(axes: Axes, panel: Panel) -> None:
-    """Draw a panel's curves with the lines that they are read by."""
-    for line in panel.lines:
-        draw_line(axes, line)
-    if panel.threshold is not None:
-        draw_threshold(axes, panel.threshold)
-    if panel.has_chance_at_zero:
-        draw_chance(axes, panel.chance)
-    finish_axes(axes, panel.y_label, panel.direction, log=panel.scale == LOG)
-
-
-def share_scales(drawn: Sequence[tuple[Axes, Panel]], columns: int) -> None:
-    """Give the panels of a row, of one scale, one y axis: what is higher on the page is more."""
-    for first in range(0, len(drawn), columns):
-        by_scale: dict[str, list[Axes]] = {}
-        for axes, panel in drawn[first : first + columns]:
-            by_scale.setdefault(panel.scale, []).append(axes)
-        for row in by_scale.values():
-            limits = np.array([axes.get_ylim() for axes in row])
-            for axes in row:
-                axes.set_ylim(limits[:, 0].min(), limits[:, 1].max())
-            for axes in row[1:]:
-                if axes.get_ylabel() == row[0].get_ylabel():
-                    axes.set_ylabel("")
-
-
-def thin_intervals(drawn: Sequence[tuple[Axes, Sequence[Line]]]) -> list[str]:
-    """A note on lines whose bands can hardly be seen; none where all can."""
-    widest: dict[str, float] = {}
-    for axes, lines in drawn:
-        low, high = axes.get_ylim()
-        points = AXES_POINTS / (high - low)
-        for line in lines:
-            if line.low is not None and line.high is not None:
-                band = float(np.nanmax(line.high - line.low)) * points
-                widest[line.label] = max(band, widest.get(line.label, 0))
-    thin = [label for label, band in widest.items() if band < 2 * LINE_WIDTH]
-    if not thin:
-        return []
-    which = "" if len(thin) == len(widest) else f" of {', '.join(thin)}"
-    return [f"The intervals{which} are thinner than the lines, or hardly wider."]
-
-
-def line_style(line: Line) -> Style:
-    """matplotlib's keywords for a curve."""
-    marker = "" if line.marker == NO_MARKER else _MARKERS[line.marker % len(_MARKERS)]
-    if line.published:
-        return {
-            "color": line.colour, "linestyle": (0, (4, 2)), "linewidth": 1.2, "marker": marker, "markersize": 4,
-            "markerfacecolor": "white", "zorder": 5,
-        }  # fmt: skip
-    return {
-        "color": line.colour,
-        "linestyle": _DASHES[line.dash % len(_DASHES)],
-        "linewidth": 1.1 if line.thin else LINE_WIDTH,
-        "marker": marker,
-        "markersize": 3.5 if line.thin else 5,
-        "zorder": 2 if line.thin else 4,
-    }
-
-
-def draw_line(axes: Axes, line: Line) -> Line2D:
-    """The line with its band; an interval without neighbours, which a band can't show, becomes a whisker."""
-    x = np.array(line.x)
-    (artist,) = axes.plot(x, line.y[x], **line_style(line))
-    if line.low is not None and line.high is not None:
-        low, high = line.low[x], line.high[x]
-        axes.fill_between(x, low, high, color=line.colour, alpha=0.2, linewidth=0, zorder=1)
-        has_interval = np.isfinite(low) & np.isfinite(high)
-        is_isolated = has_interval & ~np.append(has_interval[1:], False) & ~np.append(False, has_interval[:-1])
-        axes.vlines(x[is_isolated], low[is_isolated], high[is_isolated], color=line.colour, linewidth=1.5, zorder=3)
-    return artist
-
-
-def draw_threshold(axes: Axes, value: float) -> None:
-    """The reference line of a metric, with its height in percent at its right."""
-    axes.update_datalim([(0, 0)], updatex=False)  # the axis holds 0, so that a share's size can be seen
-    axes.axhline(value, color=Ink.TEXT, linestyle="--", linewidth=1, zorder=2.5)
-    place = axes.get_yaxis_transform()
-    axes.text(1.005, value, f"{value:.0%}", transform=place, va="bottom", fontsize=8.5, color=Ink.TEXT)
-
-
-def draw_chance(axes: Axes, text: str) -> None:
-    """The zero line of adjusted values, named in its middle."""
-    axes.update_datalim([(0, 0)], updatex=False)
-    axes.axhline(0, color=Ink.TEXT, linewidth=1, zorder=1.5)
-    axes.text(
-        0.5, 0, text, transform=axes.get_yaxis_transform(), ha="center", va="bottom", fontsize=8.5, color=Ink.TEXT
-    )
-
-
-def finish_axes(axes: Axes, y_label: str, direction: str, *, log: bool) -> None:
-    """Integer layers, a zero line where values cross it, a quiet grid; the y axis in logarithms where lengths differ by
-    factors."""
-    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
-
-    if log:
-        axes.set_yscale("log")
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=12))
-        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-        axes.yaxis.set_minor_formatter(NullFormatter())
-
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=14, integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
-    left, right = axes.dataLim.intervalx
-    axes.set_xlim(min(left, 0) - 0.4, right + 0.4)
-    low, high = axes.get_ylim()
-    if low < 0 < high:
-        axes.axhline(0, color=Ink.FAINT, linewidth=0.8, zorder=1.5)
-    axes.set_xlabel(wording.LAYER_AXIS, fontsize=9.5)
-    y_label = "\n".join(textwrap.wrap(y_label, 36) + textwrap.wrap(direction, 36))
-    axes.set_ylabel(y_label, fontsize=9.5, parse_math=False)
-    axes.tick_params(labelsize=9, length=3)
-    axes.grid(axis="y", color=Ink.GRID, linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)

@@ -16,18 +16,19 @@ import numpy as np
 from ctxexp.errors import MetricError, near
 from ctxexp.files import user_path, write_csv
 from ctxexp.plugins.registry import Registry
-from ctxexp.report import charts, terminal
-from ctxexp.report.figures import overview_figure, run_figure, sweep_figure, sweep_figures
+from ctxexp.report import captions, terminal
+from ctxexp.report.drawing import page, svg, write_sweep_charts
 from ctxexp.report.findings import sweep_finding
 from ctxexp.report.page import REPORT, write_report
-from ctxexp.report.style import display_in_notebook
-from ctxexp.report.svg import write_sweep_charts
+from ctxexp.report.plots import chart_figure, draw_on
+from ctxexp.report.style import display_in_notebook, save_figure
 from ctxexp.report.wording import LabelledResults, average_seeds, unique_labels
 from ctxexp.results.results import mix_mark
 from ctxexp.results.values import COLUMNS, Key, Values
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from ctxexp.results import Results
@@ -41,20 +42,20 @@ def write_summary(
     registry: Registry,
     *,
     links: Mapping[str, str] | None = None,
-    for_print: bool = False,
+    pictures: bool = False,
 ) -> list[Path]:
     """Write the comparison of a sweep's runs (figures as SVG, report.html, tables, comparison.csv); return the paths.
 
-    `for_print` adds each figure as PNG, and the paper's as wide as a column of a page, which takes matplotlib. `links`
-    are where sinks show the runs, by label. Figures and page show means over seeds; tables and comparison.csv have
-    every run.
+    `pictures` adds each figure as PNG, which takes matplotlib. `links` are where sinks show the runs, by label. Figures
+    and page show means over seeds; tables and comparison.csv have every run.
     """
     published = any(results.info.published for _, results in runs)
     runs = unique_labels(runs)
     averages = average_seeds(runs)
     paths = write_sweep_charts(averages, folder, published=published)
-    if for_print:
-        paths += sweep_figures(averages, folder, published=published)
+    for chart, caption in captions.sweep_figures(averages, published=published) if pictures else ():
+        paths += save_figure(chart_figure(chart, caption), folder, chart.name, ("png",))
+    paths += terminal.main_table(runs).save(folder, "table")
     paths += terminal.write_tables(runs, folder, registry)
     more = terminal.write_figures(runs, folder, registry)
     page = write_report(averages, folder / REPORT, published=published, links=links, pictures=more)
@@ -89,23 +90,24 @@ class Comparison:
         ] or [Values().frame().assign(run="", bands="")]
         return pd.concat(parts, ignore_index=True)[["run", *COLUMNS, "bands"]]
 
-    def plot(self, measure: str | None = None) -> Figure:
+    def plot(self, measure: str | None = None, *, ax: Axes | None = None) -> Figure:
         """The runs' curves of one measure by layer, one panel for each of its variants; None: the overview. A notebook
-        shows it. Raises MetricError for an unknown measure, and where there is no value to draw."""
-        all_charts = charts.sweep_charts(self.runs)
+        shows it. On axes of one's own (`ax`) the first panel is drawn, without the texts around it. Raises MetricError
+        for an unknown measure, and where there is no value to draw."""
+        figures = captions.sweep_figures(self.runs)
         curve_names = dict.fromkeys(
             Key(m, "", task).curve_name for _, results in self.runs for m, task in results.measure_tasks()
         )
-        if measure is None:
-            if not all_charts:
-                raise MetricError(_nothing_to_draw(list(curve_names)))
-            return display_in_notebook(overview_figure(all_charts, self.runs))
-        for chart in all_charts:
-            if measure in (chart.name, *(Key(panel.measure, "", panel.task).curve_name for panel in chart.panels)):
-                return display_in_notebook(sweep_figure(chart, self.runs))
+        if measure is None and not figures:
+            raise MetricError(_nothing_to_draw(list(curve_names)))
+        for chart, caption in figures:
+            own = (chart.name, *(Key(panel.measure, "", panel.task).curve_name for panel in chart.panels))
+            if measure is None or (measure in own and chart is not figures[0][0]):
+                return _shown((chart, caption), ax)
         if measure in curve_names or any(key.startswith(f"{measure}/") for key in curve_names):
             raise MetricError(_nothing_to_draw([measure]))
-        raise MetricError(f"no measure {measure!r} in these runs{near(measure, [chart.name for chart in all_charts])}")
+        names = [chart.name for chart, _ in figures[1:]]
+        raise MetricError(f"no measure {measure!r} in these runs{near(str(measure), names)}")
 
     def report(self, path: str | Path = "report.html") -> Path:
         """Write the interactive page of the runs, which fetches nothing; returns its path."""
@@ -128,21 +130,28 @@ class Comparison:
         return f"<p>{escape(self.sentence)}</p>{_html_table({f'{row[0]}: {row[1]}': rows[row] for row in at})}"
 
 
-def run_plot(results: Results, measure: str | None) -> Figure:
+def run_plot(results: Results, measure: str | None, ax: Axes | None = None) -> Figure:
     """One run's figure of a measure, with raw values and baseline; else as `Comparison.plot` of this run."""
-    figure = run_figure(results, measure) if measure else None
-    return display_in_notebook(figure) if figure else of_run(results).plot(measure)
+    keys = results.main_keys
+    measure = measure or (keys[0].curve_name if ax is not None and keys else None)
+    figure = captions.run_figure(results, *measure.partition("/")[::2]) if measure else None
+    return _shown(figure, ax) if figure else of_run(results).plot(measure, ax=ax)
+
+
+def _shown(figure: captions.Figure, ax: Axes | None) -> Figure:
+    """The figure, which a notebook shows; or, on these axes, theirs."""
+    return display_in_notebook(chart_figure(*figure)) if ax is None else draw_on(ax, figure[0])
 
 
 def run_html(results: Results) -> str:
     """The leading measure's figure, or the run's sentence where there is nothing to draw, and each measure's main curve
     by layer, each value above its 95% interval, as HTML."""
     keys = results.main_keys
-    figure = run_figure(results, keys[0].measure, keys[0].task) if keys else None
+    figure = captions.run_figure(results, keys[0].measure, keys[0].task) if keys else None
     says = f"<p>{escape(results.sentence)}</p>"
     if figure is not None:  # which says the same
-        png = base64.b64encode(figure._repr_png_()).decode()  # type: ignore[attr-defined]  # of `empty_figure`
-        says = f'<img width="640" alt="{escape(results.sentence)}" src="data:image/png;base64,{png}">'
+        picture = base64.b64encode(svg(*page(*figure)).encode()).decode()
+        says = f'<img width="690" alt="{escape(results.sentence)}" src="data:image/svg+xml;base64,{picture}">'
     return says + _html_table({key.curve_name: (results, key) for key in keys})
 
 

@@ -155,6 +155,11 @@ def add_captions(
     figure.set_layout_engine("constrained", w_pad=0.08, h_pad=0.08, wspace=0.04, hspace=0.05, rect=rect)
 
 
+def file_stem(name: str) -> str:
+    """The name made safe for a file."""
+    return re.sub(r"[^\w.-]+", "_", name).strip("._") or "figure"
+
+
 def save_figure(figure: Figure, folder: Path, name: str, kinds: Sequence[str] = ("png", "svg")) -> list[Path]:
     """Write `name`.png, `name`.svg ..., the same bytes for the same figure; the name is made safe for a file.
 
@@ -164,8 +169,7 @@ def save_figure(figure: Figure, folder: Path, name: str, kinds: Sequence[str] = 
     """
     import matplotlib
 
-    stem = re.sub(r"[^\w.-]+", "_", name).strip("._") or "figure"
-    paths = [folder / f"{stem}.{kind}" for kind in kinds]
+    paths = [folder / f"{file_stem(name)}.{kind}" for kind in kinds]
     undated: Any = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     options: Any = {"png": {"pil_kwargs": {"compress_level": 3}}}  # no larger than 6 makes it, in half the time
     style: Any = {"svg.hashsalt": "ctxexp", "figure.autolayout": False, "figure.constrained_layout.use": False}
@@ -198,7 +202,7 @@ def colours(labels: Sequence[str]) -> dict[str, str]:
     """
     families: dict[str, list[str]] = {}
     for label in sorted(set(labels)):
-        families.setdefault(_family(label), []).append(label)
+        families.setdefault(family(label), []).append(label)
     used_colours: set[str] = set()
     hues: dict[str, str] = {}
     for name in sorted(families, key=lambda name: (name not in FIXED, name)):
@@ -219,7 +223,7 @@ def colours(labels: Sequence[str]) -> dict[str, str]:
     return {label: colour_of[label] for label in labels}
 
 
-def _family(label: str) -> str:
+def family(label: str) -> str:
     """The model with its checkpoint, without annotations: "bert" of "BERT (untrained)" and of "bert + flow"."""
     words = re.split(r"\s*[(\[:,+]", label.strip(), maxsplit=1)
     return words[0].casefold() or label.strip().casefold()

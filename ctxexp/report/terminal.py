@@ -35,6 +35,8 @@ SPOKEN = 8  # runs of which each has a sentence
 GAP = 2  # spaces between columns
 MIN_COLUMN = 20  # characters that a cell is not broken below, however narrow the terminal
 FILES = "table_*.md"
+_Row = tuple[str, Results, str, int]  # its name, and where its values are: of which run, place and layer
+_LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\u2212": "$-$"}
 
 
 def _table(columns: Sequence[Sequence[str]]) -> str:
@@ -78,19 +80,10 @@ def answer(runs: Sequence[LabelledResults], width: int) -> str:
     said = [text for label, results in runs[:SPOKEN] for text in results.findings(label)[:1]]
     said += runs[0][1].doubts if one else [comparison_finding(runs, named=False)]
     lines = [line for text in said for line in textwrap.wrap(text, width)]
-    keys = list(dict.fromkeys(key for _, results in runs for key in results.main_keys))
+    keys, rows = _main_keys(runs), _rows_of(runs)
     if not keys:
         return "\n".join(lines)
-    rows = list[tuple[str, Results, str, int]]()
-    for label, results in runs:
-        layers = list(results.info.model.layers or range(results.n_layers))
-        if one:
-            rows += [(str(layer), results, LAYER, layer) for layer in layers]
-            rows += [(mix, results, mix, 0) for mix in results.info.pooling.mixes]
-        else:
-            name = textwrap.shorten(label, width // 3, placeholder=" ...")
-            rows += [(name, results, LAYER, layer) for layer in layers[-1:]]
-    columns = [["layer" if one else "", *(name for name, *_ in rows)]]
+    columns = [["layer" if one else "", *(textwrap.shorten(row[0], width // 3, placeholder=" ...") for row in rows)]]
     room = width - _column_width(columns[0])
     for i, key in enumerate(keys):
         column = _answer_column(key, rows, is_leading=i == 0)
@@ -99,9 +92,50 @@ def answer(runs: Sequence[LabelledResults], width: int) -> str:
     return "\n".join([*lines, "", _table(columns)])
 
 
-def _answer_column(key: Key, rows: Sequence[tuple[str, Results, str, int]], *, is_leading: bool) -> list[str]:
+def main_table(runs: Sequence[LabelledResults]) -> Table:
+    """The table that a command ends with, for print: without chance and variants, the leading measure with its
+    interval; in full each value with its ends."""
+    import pandas as pd
+
+    keys, rows = _main_keys(runs), _rows_of(runs)
+    numbers: dict[str, list[object]] = {"layer" if len(runs) == 1 else "run": [row[0] for row in rows]}
+    shown = [[row[0]] for row in rows]
+    for key in keys:
+        cells = [_estimates_at(results, key, place, at) for _, results, place, at in rows]
+        for name, part in zip((str(key), f"{key}_low", f"{key}_high"), zip(*cells, strict=True), strict=True):
+            numbers[name] = list(part)
+        for row, (value, low, high) in zip(shown, cells, strict=True):
+            ends = f" [{low:z.3f}, {high:z.3f}]" if key == keys[0] and math.isfinite(low) else ""
+            row.append(f"{value:z.3f}{ends}" if math.isfinite(value) else "")
+    at = f"{runs[0][0]}, layer by layer" if len(runs) == 1 else "Last layers"
+    return Table(at, pd.DataFrame(numbers), [next(iter(numbers)), *map(_spoken_name, keys)], shown)
+
+
+def _main_keys(runs: Sequence[LabelledResults]) -> list[Key]:
+    return list(dict.fromkeys(key for _, results in runs for key in results.main_keys))
+
+
+def _rows_of(runs: Sequence[LabelledResults]) -> list[_Row]:
+    """A row a layer and mix of one run, a row a run at its last layer of several."""
+    rows = list[_Row]()
+    for label, results in runs:
+        layers = list(results.info.model.layers or range(results.n_layers))
+        if len(runs) == 1:
+            rows += [(str(layer), results, LAYER, layer) for layer in layers]
+            rows += [(mix, results, mix, 0) for mix in results.info.pooling.mixes]
+        else:
+            rows += [(label, results, LAYER, layer) for layer in layers[-1:]]
+    return rows
+
+
+def _spoken_name(key: Key) -> str:
+    name = key._replace(statistic="").curve_name
+    return name.replace("_", " ").replace("intra ", "intra-").replace("self ", "self-")
+
+
+def _answer_column(key: Key, rows: Sequence[_Row], *, is_leading: bool) -> list[str]:
     """A curve's title and its cells in these rows, with chance beside; the leading one's with interval and range."""
-    name = key._replace(statistic="").curve_name.replace("_", " ").replace("intra ", "intra-").replace("self ", "self-")
+    name = _spoken_name(key)
     spread = "sd of seeds" if any(results.info.seeds for _, results, *_ in rows) else "95% interval"
     heads, cells = [key.name.replace("_", " "), *[spread, "variants"] * is_leading, "chance"], list[list[str]]()
     for _, results, place, at in rows:
@@ -171,11 +205,27 @@ class Table:
         notes = "".join(f"\n- {note}" for note in self.notes)
         return f"**{self.title}**\n\n" + "\n".join(lines) + "\n" + (f"{notes}\n" if notes else "")
 
+    def latex(self) -> str:
+        """The table for LaTeX with booktabs, long heads in lines."""
+        lines = [" & ".join(map(_latex, row)) + r" \\" for row in self.shown]
+        heads = []
+        for name in self.columns:
+            words = r"\\".join(map(_latex, textwrap.wrap(name, 12, break_long_words=False)))
+            heads.append(rf"\shortstack[r]{{{words}}}" if r"\\" in words else words)
+        head = " & ".join(heads)
+        rows = "\n".join([r"\toprule", rf"{head} \\", r"\midrule", *lines, r"\bottomrule"])
+        return f"\\begin{{tabular}}{{l{'r' * (len(self.columns) - 1)}}}\n{rows}\n\\end{{tabular}}\n"
+
     def save(self, folder: Path, name: str) -> list[Path]:
-        """Write `name`.csv, the numbers in full, and `name`.md, the cells as they are read, if any; the paths."""
+        """Write `name`.csv, the numbers in full, and the cells as they are read, if any, as `name`.md and for LaTeX as
+        `name`.tex; the paths."""
         write_csv(self.numbers, folder / f"{name}.csv")
-        shown = [write_file(folder / f"{name}.md", self.markdown())] if self.columns else []
-        return [folder / f"{name}.csv", *shown]
+        forms = {"md": self.markdown, "tex": self.latex} if self.columns else {}
+        return [folder / f"{name}.csv", *(write_file(folder / f"{name}.{kind}", of()) for kind, of in forms.items())]
+
+
+def _latex(text: str) -> str:
+    return re.sub(r"[\\~^\u2212]|[&%$#_{}]", lambda sign: _LATEX.get(sign[0], f"\\{sign[0]}"), text)
 
 
 def write_tables(runs: Sequence[LabelledResults], folder: Path, registry: Registry) -> list[Path]:

@@ -30,6 +30,7 @@ from ctxexp.results.values import (
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 AVERAGED = ("word", "sense")  # what a mean over words is over
@@ -303,11 +304,12 @@ class Results:
             y = y[:, np.random.default_rng(len(y)).permutation(y.shape[1])]
         return Estimates(value, *interval(x - y))
 
-    def plot(self, measure: str | None = None) -> Figure:
+    def plot(self, measure: str | None = None, *, ax: Axes | None = None) -> Figure:
         """One measure by layer with its interval.
 
         Args:
-            measure: The measure's name; None: the overview.
+            measure: The measure's name; None: the overview, or the leading measure where `ax` is given.
+            ax: Axes of matplotlib to draw on, without the texts around; None: a figure of its own.
 
         Returns:
             A matplotlib figure; a notebook shows it.
@@ -320,7 +322,7 @@ class Results:
             >>> values.set(Key("anisotropy", "mean_cosine"), np.array([0.5, 0.25]))
             >>> Results.of(values).plot("anisotropy").savefig("anisotropy.png")
         """
-        return _report("comparison").run_plot(self, measure)
+        return _report("comparison").run_plot(self, measure, ax)
 
     def report(self, path: str | Path = "report.html") -> Path:
         """Write the interactive page of this run, which fetches nothing; `ctxexp.compare(...).report()` is of several.

@@ -163,11 +163,11 @@ class MlflowSink(Sink):
     def _curves(self, results: Results) -> tuple[dict[str, np.ndarray], dict[str, str], dict[str, str]]:
         """The curves to log, each (n_layers,), by key; their names in MLflow; and tags on them. Infinity, which MLflow
         would store as 1.8e308, becomes a gap too: the tag ctxexp.infinite names its curves."""
-        logged = views.marked_results(results)
-        compared = {str(key): logged.by_key[key].value for key in views.keys_to_compare(logged)}
-        curves = logged.by_name if self.metrics == "all" else compared
+        compared = {str(key): results.by_key[key].value for key in views.keys_to_compare(results)}
+        curves = results.by_name if self.metrics == "all" else compared
         texts = {
             "ctxexp.infinite": ", ".join(key for key, values in curves.items() if np.isinf(values).any()),
+            "ctxexp.bands": views.marks_of(results),
             "ctxexp.encoder": results.info.model.encoder,
             "ctxexp.version": results.info.version,
         }
@@ -238,10 +238,8 @@ class MlflowSink(Sink):
 
     def _label_runs(self, report: SweepReport, sent: Sequence[Mapping[str, str]]) -> None:
         """Give a sweep's runs colours that differ, and its namesakes their labels as names."""
-        colour = colours([row.label for row in report.rows])
-        line_colours = {label: line_colour for label, (line_colour, _) in line_styles(report.compared).items()}
-        if len(set(line_colours.values())) == len(line_colours):  # charts have no line styles: all colours must differ
-            colour |= line_colours
+        colour = colours([row.label for row in report.rows])  # of those that failed too
+        colour |= {label: own for label, (own, _) in line_styles(report.compared).items()}
         for row, of_run in zip(report.rows, sent, strict=True):
             if not of_run:
                 continue

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
@@ -43,17 +42,13 @@ _SOURCE = {
 COMPARE = "MLflow's own *Compare* page shows last layers alone; the chart icon above the list of runs shows curves."
 
 
-def marked_results(results: Results) -> Results:
-    """The results as they are logged: measures over the words of a text that doesn't fill all bands of frequency bear
-    that in their name, `self_similarity 2 of 3 bands`, so that no chart lays them beside those of a text that does."""
-    marks = {measure: mark for measure in results.info.measures if (mark := mix_mark(results, measure))}
-    if not marks:
-        return results
-    names = {measure: f"{measure} {mark}" for measure, mark in marks.items()}
-    measures = {names.get(measure, measure): info for measure, info in results.info.measures.items()}
-    frame = results.frame.assign(measure=[names.get(measure, measure) for measure in results.frame.measure])
-    replicates = {k._replace(measure=names.get(k.measure, k.measure)): v for k, v in results.replicates.items()}
-    return Results(frame, results.tables, replicates, replace(results.info, measures=measures))
+def marks_of(results: Results) -> str:
+    """The measures over words of a text that doesn't fill all bands of frequency, by what it fills: `2 of 3 bands:
+    self_similarity, max_explainable_variance`; empty for a text that does."""
+    by_mark: dict[str, list[str]] = {}
+    for measure in results.info.measures:
+        by_mark.setdefault(mix_mark(results, measure), []).append(measure)
+    return "; ".join(f"{mark}: {', '.join(measures)}" for mark, measures in by_mark.items() if mark)
 
 
 def keys_to_compare(results: Results) -> list[Key]:

@@ -124,7 +124,8 @@ def test_a_document_is_printed_and_written_or_given_as_json(tmp_path: Path, caps
     assert verb(["bank", f"out={tmp_path}", "bad=true"]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "looking for bank"
-    assert lines[-3:] == ["bank is found", str(tmp_path / "found.csv"), str(tmp_path / "found.md")]
+    files = [str(tmp_path / f"found.{kind}") for kind in ("csv", "md", "tex")]
+    assert lines[-4:] == ["bank is found", *files]
     with pytest.raises(ConfigError, match=f"{tmp_path} is there already, and is kept"):
         verb(["bank", f"out={tmp_path}", "json=true"])
     assert capsys.readouterr().out == ""  # before any work
@@ -142,7 +143,7 @@ def test_a_document_is_printed_and_written_or_given_as_json(tmp_path: Path, caps
                 "notes": ["a note"],
             }
         },
-        "files": [str(tmp_path / "found.csv"), str(tmp_path / "found.md")],
+        "files": files,
     }
     assert "json=false" in verb.usage()
 

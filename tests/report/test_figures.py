@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from ctxexp import GroupMean, Reading, Results
-from ctxexp.report import charts, colours, figures, reference_curves, svg, wording
+from ctxexp.report import charts, colours, reference_curves, save_figure, wording
+from ctxexp.report.captions import overview, run_figure, sweep_caption, sweep_figures
+from ctxexp.report.drawing import write_run_charts, write_sweep_charts
+from ctxexp.report.plots import chart_figure
 from ctxexp.results import Estimates, Key
 from ctxexp.results.values import Values
 from tests.sample_results import METRICS, VARIANCE, figure_text, measure_infos, results, results_with, run_info
@@ -30,6 +33,21 @@ def drawn(axes: Any) -> list[np.ndarray]:
     return [np.asarray(line.get_ydata(), dtype=float) for line in axes.lines if not is_rule(axes, line)]
 
 
+def run_plot(run: Results, measure: str) -> Any:
+    """The figure of a run's measure."""
+    figure = run_figure(run, measure)
+    return chart_figure(*figure)
+
+
+def chart_plot(chart: charts.Chart, runs: Any = ()) -> Any:
+    """The figure of a sweep's chart."""
+    return chart_figure(chart, sweep_caption(chart, runs))
+
+
+def overview_plot(every: Any, runs: Any) -> Any:
+    return chart_figure(*overview(every, runs))
+
+
 def is_rule(axes: Any, line: Any) -> bool:
     return line.get_transform() == axes.get_yaxis_transform()
 
@@ -40,10 +58,9 @@ def rules(axes: Any) -> list[float]:
 
 def test_a_run_draws_every_measure_with_its_baseline(tmp_path: Path) -> None:
     run = results("bert", 5)
-    paths = svg.write_run_charts(run, tmp_path / "new" / "folder")
-    assert [p.name for p in paths] == [f"{measure}.svg" for measure in run.measures()]
-    figure = figures.run_figure(run, "self_similarity")
-    assert figure is not None
+    paths = write_run_charts(run, tmp_path / "new" / "folder")
+    assert [p.stem for p in paths if "_column" not in p.stem] == run.measures()
+    figure = run_plot(run, "self_similarity")
     lines = drawn(figure.axes[0])
     for statistic in ("raw", "baseline"):
         assert any(np.array_equal(line, run.by_name[f"self_similarity/{statistic}"]) for line in lines), statistic
@@ -56,8 +73,8 @@ def test_a_run_draws_every_measure_with_its_baseline(tmp_path: Path) -> None:
 
 
 def test_the_same_results_give_the_same_bytes(tmp_path: Path) -> None:
-    twice = [figures.run_figure(results("elmo", 3), "self_similarity") for _ in range(2)]
-    first, second = (figures.save_figure(figure, tmp_path / str(i), "x") for i, figure in enumerate(twice) if figure)
+    twice = [run_plot(results("elmo", 3), "self_similarity") for _ in range(2)]
+    first, second = (save_figure(figure, tmp_path / str(i), "x") for i, figure in enumerate(twice) if figure)
     assert [p.read_bytes() for p in first] == [p.read_bytes() for p in second]
 
 
@@ -66,13 +83,13 @@ def test_a_sweep_draws_the_papers_four_figures_and_an_overview() -> None:
     drawn_charts = charts.sweep_charts(runs)
     assert {chart.name for chart in drawn_charts} == {*charts.HEADLINES[1:], "word_norm"}
     for chart in drawn_charts:
-        figure = figures.sweep_figure(chart, runs)
+        figure = chart_plot(chart, runs)
         assert len(figure.axes) == len(chart.panels)
         for axes, panel in zip(figure.axes, chart.panels, strict=True):
             key = f"{panel.measure}/{'mean_cosine' if panel.measure == 'anisotropy' else panel.statistic}"
             for (_, run), line in zip(runs, drawn(axes), strict=True):
                 np.testing.assert_array_equal(line, run.by_name[key])
-    overview = figures.overview_figure(drawn_charts, runs)
+    overview = overview_plot(drawn_charts, runs)
     assert len(overview.axes) == 4
     assert [text.get_text() for text in overview.legends[0].get_texts()] == ["bert", "gpt2", "elmo"]
 
@@ -80,7 +97,7 @@ def test_a_sweep_draws_the_papers_four_figures_and_an_overview() -> None:
 def test_lines_have_their_models_colours_and_bands_their_intervals() -> None:
     runs = [("bert", results("bert", 5)), ("llama", results("llama", 4, seed=1))]
     (chart,) = (c for c in charts.sweep_charts(runs) if c.name == "self_similarity")
-    (axes,) = figures.sweep_figure(chart).axes
+    (axes,) = chart_plot(chart).axes
     lines = [line for line in axes.lines if not is_rule(axes, line)]
     assert [line.get_color() for line in lines] == list(colours(["bert", "llama"]).values())
     low, high = (runs[0][1].by_name[f"self_similarity/raw_ci_{edge}"] for edge in ("low", "high"))
@@ -95,7 +112,7 @@ def test_explainable_variance_has_a_panel_for_each_definition() -> None:
     run = with_curves(results("gpt2", 5), **changed)
     run = replace(run, info=replace(run.info, published=True))  # adjusted, as the paper's curves: so is its line of 5%
     (chart,) = (c for c in charts.sweep_charts([("gpt2", run)]) if c.name == VARIANCE)
-    figure = figures.sweep_figure(chart)
+    figure = chart_plot(chart)
     assert [axes.get_title(loc="left").split(",")[0].split("\n")[0] for axes in figure.axes] == [
         "uncentred",
         "as released: variance along the first",
@@ -129,7 +146,7 @@ def test_size_matched_levels_are_named_and_have_no_published_curve() -> None:
 def test_panels_name_chance_and_direction_and_share_a_scale_in_a_row() -> None:
     runs = [("bert", results("bert", 5)), ("elmo", results("elmo", 3, seed=2))]
     all_charts = {chart.name: chart for chart in charts.sweep_charts(runs)}
-    overview = figures.overview_figure(list(all_charts.values()), runs)
+    overview = overview_plot(list(all_charts.values()), runs)
     for axes, name in zip(overview.axes, charts.HEADLINES[1:], strict=True):
         labels = [text.get_text() for text in axes.texts]
         assert "chance" not in labels
@@ -137,14 +154,12 @@ def test_panels_name_chance_and_direction_and_share_a_scale_in_a_row() -> None:
     assert "higher = less context-specific" in overview.axes[0].get_ylabel()
     limits = [axes.get_ylim() for axes in overview.axes]
     assert limits[0] == limits[1] != limits[2] == limits[3]
-    variants = figures.sweep_figure(all_charts[VARIANCE], runs)
+    variants = chart_plot(all_charts[VARIANCE], runs)
     assert len({axes.get_ylim() for axes in variants.axes}) == 1
-    assert variants.axes[1].get_ylabel() == ""  # the row's first has it
-    norms = figures.sweep_figure(all_charts["word_norm"], runs).axes[0]
+    norms = chart_plot(all_charts["word_norm"], runs).axes[0]
     assert norms.get_yscale() == "log"
     assert 0.0 not in rules(norms)
-    single = figures.run_figure(runs[0][1], "word_norm")
-    assert single is not None
+    single = run_plot(runs[0][1], "word_norm")
     assert single.axes[0].get_yscale() == "log"
 
 
@@ -153,18 +168,18 @@ def test_every_figure_says_what_it_shows() -> None:
     ends = {"self_similarity/raw_ci_low": falls - 0.001, "self_similarity/raw_ci_high": falls + 0.001}
     info = run_info(title="bert", measures=measure_infos(**METRICS))
     run = results_with({"self_similarity/raw": falls, **ends}, info=info)
-    single = figures.run_figure(run, "self_similarity")
+    single = run_plot(run, "self_similarity")
     said = "self-similarity of words falls from 0.90 at the input to 0.30 at the last layer, 2"
     for runs in ([("bert", run)], [("bert", run), ("twin", run)]):
         (chart,) = charts.sweep_charts(runs)
-        for figure in (single, figures.sweep_figure(chart, runs), figures.overview_figure([chart], runs)):
+        for figure in (single, chart_plot(chart, runs), overview_plot([chart], runs)):
             shown = " ".join(figure_text(figure).split())
             assert f"In bert, {said}" in shown
             assert "The intervals are thinner than the lines, or hardly wider." in shown
     assert f"In twin, {said}" in shown
     assert "these data can't tell the models apart" in shown  # the overview compares, too
     wide = replace(run, frame=run.frame.assign(low=run.frame["low"] - 0.2))
-    assert "thinner" not in figure_text(figures.run_figure(wide, "self_similarity"))
+    assert "thinner" not in figure_text(run_plot(wide, "self_similarity"))
 
 
 def test_undefined_layers_are_gaps_in_line_and_band() -> None:
@@ -172,8 +187,7 @@ def test_undefined_layers_are_gaps_in_line_and_band() -> None:
     curve = run.by_name["self_similarity/raw"].copy()
     curve[[2, 4]] = np.nan, np.inf
     run = with_curves(run, self_similarity__raw=curve)
-    figure = figures.run_figure(run, "self_similarity")
-    assert figure is not None
+    figure = run_plot(run, "self_similarity")
     axes = figure.axes[0]
     assert np.isnan(drawn(axes)[0]).tolist() == [False, False, True, False, True]
     polygons = axes.collections[0].get_paths()
@@ -187,11 +201,10 @@ def test_what_is_missing_or_undefined_is_skipped_quietly(tmp_path: Path) -> None
     run = results("bert", 3)
     frame = run.frame[~run.frame["measure"].str.startswith("intra")]
     run = replace(run, frame=frame.assign(value=frame["value"].where(frame["measure"] != "word_norm")))
-    names = {p.stem for p in svg.write_run_charts(run, tmp_path)}
-    assert names == {"anisotropy", "self_similarity", VARIANCE, f"{VARIANCE}_released"}
-    for write in (figures.sweep_figures, svg.write_sweep_charts):
-        assert write([("empty", Results())], tmp_path / "none") == []
-        assert write([], tmp_path / "none") == []
+    names = {p.stem for p in write_run_charts(run, tmp_path)}
+    assert names == {"anisotropy", "self_similarity", "self_similarity_column", VARIANCE, f"{VARIANCE}_released"}
+    for runs in ([("empty", Results())], []):
+        assert write_sweep_charts(runs, tmp_path / "none") == sweep_figures(runs) == []
     assert not (tmp_path / "none").exists()
     lone = [("bert", run), ("empty", Results())]
     assert [line.label for line in charts.sweep_charts(lone)[0].lines] == ["bert"]
@@ -223,31 +236,30 @@ def test_published_curves_lie_beside_published_weights_or_where_asked() -> None:
     runs = [("gpt2", results("gpt2", 13, weights="published"))]
     assert "anisotropy/gpt2, published" in overlays()
     (chart, *_) = charts.sweep_charts(runs)
-    figure = figures.sweep_figure(chart, runs)
+    figure = chart_plot(chart, runs)
     measured, published = (line for line in figure.axes[0].lines if not is_rule(figure.axes[0], line))
     assert published.get_color() == measured.get_color()
     assert published.is_dashed()
     assert "Ethayarajh 2019" in figure_text(figure)
-    single = figures.run_figure(runs[0][1], "anisotropy")
-    assert single is not None
+    single = run_plot(runs[0][1], "anisotropy")
     assert "Ethayarajh 2019" in figure_text(single)
 
 
 @pytest.mark.parametrize("label", ["$x_1$ & <b>", "_hidden", "模型 🙂", "two\nlines", "x" * 150])
 def test_any_label_is_drawn_as_it_is(label: str, tmp_path: Path) -> None:
     run = results(label, 3, corpus=label, baseline=label)
-    assert figures.run_figure(run, "self_similarity") is not None
+    assert run_plot(run, "self_similarity") is not None
     (chart, *_) = charts.sweep_charts([(label, run)])
-    figure = figures.sweep_figure(chart, [(label, run)])
+    figure = chart_plot(chart, [(label, run)])
     assert [text.get_text() for text in figure.legends[0].get_texts()] == [" ".join(label.split())]
-    figures.save_figure(figure, tmp_path, label)
+    save_figure(figure, tmp_path, label)
 
 
 def test_nothing_overlaps_or_leaves_the_page() -> None:
     runs = [(f"a model with a long name, number {i}", results("bert", 13, seed=i)) for i in range(7)]
     for figure in (
-        figures.overview_figure(charts.sweep_charts(runs), runs),
-        *(figures.sweep_figure(chart, runs) for chart in charts.sweep_charts(runs)),
+        overview_plot(charts.sweep_charts(runs), runs),
+        *(chart_plot(chart, runs) for chart in charts.sweep_charts(runs)),
     ):
         figure.draw_without_rendering()
         page = figure.bbox
@@ -269,13 +281,12 @@ def test_plugins_measures_are_drawn_with_safe_file_names(tmp_path: Path) -> None
         {"theirs/score": np.arange(3.0)}, info=run_info(title="bert", measures={"../their measure": theirs})
     )
     run = replace(made, frame=made.frame.assign(measure="../their measure"))
-    figure = figures.run_figure(run, "../their measure")
-    assert figure is not None
+    figure = run_plot(run, "../their measure")
     assert figure.axes[0].get_ylabel() == "bits"
     assert "theirs" in figure_text(figure)
-    paths = [*svg.write_run_charts(run, tmp_path), *figures.sweep_figures([("bert", run)], tmp_path)]
+    paths = [*write_run_charts(run, tmp_path), *write_sweep_charts([("bert", run)], tmp_path)]
     assert {p.parent for p in paths} == {tmp_path}
-    assert {tmp_path / "their_measure.png", tmp_path / "their_measure.svg"} <= {*paths}
+    assert {"their_measure.svg", "their_measure_column.pdf"} <= {p.name for p in paths}
 
 
 class Spread(GroupMean):
@@ -306,8 +317,7 @@ def test_an_authors_metric_has_its_title_and_panels() -> None:
                                                                metrics["z"].definition]  # fmt: skip
     assert {panel.threshold for panel in variants.panels} == {0.2}
     assert plain.panels[0].y_label == "share of variance − chance"
-    figure = figures.run_figure(run, "z")
-    assert figure is not None
+    figure = run_plot(run, "z")
     assert 0.2 in rules(figure.axes[0])
     assert "Spread of lengths: run" in figure_text(figure)
 
@@ -329,8 +339,8 @@ def test_drawing_leaves_no_figure_open_and_no_setting_changed(tmp_path: Path) ->
     import matplotlib.pyplot as plt
 
     before = dict(matplotlib.rcParams.copy())
-    figure = figures.run_figure(results("bert", 3), "anisotropy")
-    figures.save_figure(figure, tmp_path, "x")  # type: ignore[arg-type]
+    figure = run_plot(results("bert", 3), "anisotropy")
+    save_figure(figure, tmp_path, "x")  # type: ignore[arg-type]
     assert plt.get_fignums() == []
     after = dict(matplotlib.rcParams.copy())
     assert {k: v for k, v in after.items() if k != "backend"} == {k: v for k, v in before.items() if k != "backend"}

@@ -40,9 +40,16 @@ def test_sweep_tables_are_files_that_line_up(tmp_path: Path) -> None:
         "**Title**\n\n| a    | bc   |\n|------|------|\n| 1\\|2 | x    |\n| 1    | yyyy |\n\n- a note\n"
     )
     paths = write_tables([], tmp_path, registry_of([("mine", Plugin())]))
-    assert [p.name for p in paths] == ["table_x.csv", "table_x.md"]
+    assert [p.name for p in paths] == ["table_x.csv", "table_x.md", "table_x.tex"]
     assert (tmp_path / "table_x.csv").read_text(encoding="utf-8").split() == ["a", "1.0", '""']
     assert table_texts(tmp_path) == [TABLE.markdown()]
+    assert (tmp_path / "table_x.tex").read_text(encoding="utf-8") == (
+        "\\begin{tabular}{lr}\n\\toprule\na & bc \\\\\n\\midrule\n1|2 & x \\\\\n1 & yyyy \\\\\n\\bottomrule\n"
+        "\\end{tabular}\n"
+    )
+    odd = Table("Odd", TABLE.numbers, ["a_b", "one long head"], [["5% \\ ~", "\N{MINUS SIGN}1"]]).latex()
+    assert r"a\_b & \shortstack[r]{one long\\head} \\" in odd
+    assert r"5\% \textbackslash{} \textasciitilde{} & $-$1 \\" in odd
 
 
 def test_a_figure_of_a_plugin_is_two_files(tmp_path: Path) -> None:

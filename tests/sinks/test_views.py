@@ -15,7 +15,7 @@ from ctxexp.results import RunInfo
 from ctxexp.results.run_info import MixInfo
 from ctxexp.sinks import database, views
 from ctxexp.sinks.ui import last_sweep_link
-from ctxexp.sinks.views import experiment_note, keys_to_compare, marked_results, metric_names
+from ctxexp.sinks.views import experiment_note, keys_to_compare, marks_of, metric_names
 from tests.sample_results import results_with, run_info
 from tests.shipped import MlflowSink
 from tests.tracked import run_of
@@ -88,12 +88,12 @@ def test_the_note_begins_with_the_order_of_the_runs() -> None:
     assert rest.startswith("In bert, self similarity (adjusted) falls from 0.60")
 
 
-def test_measures_over_a_text_that_lacks_bands_have_a_name_of_their_own() -> None:
+def test_a_text_that_lacks_bands_has_the_same_names_and_a_tag() -> None:
     mix = replace(RunInfo().mix, weights="bands", filled=(False, True, True))
     measures = {"self_similarity": {"over": "word", "title": "Self-similarity"}, "anisotropy": {"over": "sample"}}
     curves = {"self_similarity/raw": np.array([0.9, 0.5]), "anisotropy/mean_cosine": np.array([0.1, 0.2])}
     short, full = (results_with(curves, info=run_info(measures=measures, mix=each)) for each in (mix, MixInfo()))
-    names = [str(key) for key in keys_to_compare(marked_results(short))]
-    assert names == ["self_similarity 2 of 3 bands/raw", "anisotropy/mean_cosine"]
-    assert marked_results(full) is full
+    names = [str(key) for key in keys_to_compare(short)]
+    assert names == [str(key) for key in keys_to_compare(full)] == ["self_similarity/raw", "anisotropy/mean_cosine"]
     assert [name for name in names if metric_names(names)[name] != name] == []  # MLflow takes them as they are
+    assert (marks_of(short), marks_of(full)) == ("2 of 3 bands: self_similarity", "")

@@ -12,7 +12,7 @@ const make = (tag, set = {}, ...children) => {
   return element;
 };
 const DRAG = matchMedia("(pointer: coarse)").matches ? false : "zoom";  // a finger on a chart scrolls the page
-const WIDTH = 2.2;  // of a curve's line
+const WIDTH = 2.2, CASING = 2.6;  // of a curve's line, and more for each curve that lies on it
 const DASHES = ["solid", "dash", "dot", "dashdot", "longdash"];  // a model's twins
 // What a model's curves are drawn with
 const mark = (i, colour) => {
@@ -121,7 +121,7 @@ function show(entry) {
     lines.push({ x, y: line.y, name: plain(line.label), mode: "lines+markers", connectgaps: false,
       customdata: line.low ? line.y.map((_, i) => [line.low[i], line.high[i]]) : undefined,
       hovertemplate: "%{y:.4f}" + interval,
-      line: { color: line.colour, width: line.published ? 1.3 : WIDTH, dash: line.published ? "dash" : DASHES[line.dash % DASHES.length] },
+      line: { color: line.colour, width: (line.published ? 1.3 : WIDTH) + CASING * line.under, dash: line.published ? "dash" : DASHES[line.dash % DASHES.length] },
       marker: { size: line.published ? 5 : 7, color: line.colour,
         symbol: symbols[line.marker % symbols.length] + (line.published ? "-open" : "") } });
   }
