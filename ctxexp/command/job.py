@@ -30,7 +30,7 @@ from ctxexp.plugins.registry import LISTS, load_plugin_files, registry
 from ctxexp.progress import Progress, show, terminal_width
 from ctxexp.report.drawing import write_run_charts
 from ctxexp.report.page import REPORT, show_page, write_report
-from ctxexp.report.terminal import answer, main_table, write_tables
+from ctxexp.report.terminal import answer, write_main_table, write_tables
 from ctxexp.report.wording import text_start
 from ctxexp.results import Results
 from ctxexp.sinks import Run
@@ -128,7 +128,7 @@ def _keep(results: Results, run: Run, config: Config) -> None:
     folder, labelled, published = run.folder, [(run.name, results)], config.figures.published
     save(results, folder)
     write_run_charts(results, folder / "figures", published=published)
-    main_table(labelled).save(folder, "table")
+    write_main_table(labelled, folder)
     if not run.sweep:
         write_tables(labelled, folder, registry())
         write_report(labelled, folder / REPORT, published=published)

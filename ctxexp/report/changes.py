@@ -30,9 +30,9 @@ _Z = NormalDist().inv_cdf(0.975)
 
 
 def halves(results: Results, key: Key) -> list[np.ndarray]:
-    """The curve (n_layers,) in both halves of the text, of a mean over words, by the bands that both fill; flat where
-    there is none. Empty for other measures."""
-    table, mix = results.tables.get(HALVES_TABLE), results.info.mix
+    """The curve (n_layers,) in both halves of the text, of a mean over words, by the bands that both fill, or where
+    there is none by all of a half's words. Empty for other measures."""
+    table = results.tables.get(HALVES_TABLE)
     if table is None or key.place != LAYER or key.baseline or results.info.measure(key.measure).over not in AVERAGED:
         return []
     rows = table[(table.measure == key.measure) & (table.task == key.task) & (table.statistic == key.statistic)]
@@ -40,8 +40,7 @@ def halves(results: Results, key: Key) -> list[np.ndarray]:
     for _, half in rows[rows.part.isin(HALVES)].groupby("part"):
         values = np.full(results.n_layers, np.nan)
         values[half.layer.to_numpy(int)] = half.value.to_numpy(float)
-        tells = mix.weights != "bands" or half.filled.str.contains("1").all()
-        curves.append(values if tells else np.zeros_like(values))
+        curves.append(values)
     return curves
 
 
@@ -50,8 +49,6 @@ def claimed_steps(results: Results, key: Key) -> np.ndarray:
     """The signs (n_layers, n_layers) of the changes of a curve between layers that may be claimed, else 0."""
     estimates = interval_estimates(results, key)
     signs = layer_changes(estimates, results.replicates.get(key))
-    if is_too_short(results, key):
-        return np.zeros_like(signs)
     others = [results.by_key[other].value for name in VARIANTS if (other := _beside(key, name)) in results.by_key]
     steps = [np.sign(_changes(values)) for values in (*others, *halves(results, key))]
     return _claimed(signs, estimates.value, steps, least(results, key))
@@ -93,8 +90,7 @@ def claimed_order(points: Sequence[tuple[Results, Key, int]]) -> tuple[np.ndarra
         for results, key, _ in points
         if results.info.measure(key.measure).over in OVER_WORDS and (mix := results.info.mix)
     ]
-    same_mix = len(set(mixes)) <= 1
-    if not same_mix or any(is_too_short(results, key) for results, key, _ in points):
+    if len(set(mixes)) > 1:
         return ends[0], np.zeros_like(signs)
     ranges = [variant_range(results, key, at) for results, key, at in points]
     low, high = (np.array(part)[:, None] for part in zip(*(each or (np.nan, np.nan) for each in ranges), strict=True))
@@ -136,11 +132,6 @@ def least(results: Results, key: Key) -> float:
     """The least change of a curve that is spoken of; 0 for units in which none is known."""
     units = (*UNITS_TO_ONE, CONTEXTUALITY)
     return LEAST if key.name == "share_of_room" or unit_label([results], key.measure) in units else 0.0
-
-
-def is_too_short(results: Results, key: Key) -> bool:
-    """Whether a mean over words is of a text that fills no band: it would change with the amount of text."""
-    return mix_mark(results, key.measure).startswith("0 ")
 
 
 def interval_estimates(results: Results, key: Key) -> Estimates:

@@ -55,7 +55,7 @@ def write_summary(
     paths = write_sweep_charts(averages, folder, published=published)
     for chart, caption in captions.sweep_figures(averages, published=published) if pictures else ():
         paths += save_figure(chart_figure(chart, caption), folder, chart.name, ("png",))
-    paths += terminal.main_table(runs).save(folder, "table")
+    paths += terminal.write_main_table(runs, folder)
     paths += terminal.write_tables(runs, folder, registry)
     more = terminal.write_figures(runs, folder, registry)
     page = write_report(averages, folder / REPORT, published=published, links=links, pictures=more)

@@ -14,12 +14,11 @@ from ctxexp.report.changes import (
     claimed_order,
     claimed_steps,
     interval_estimates,
-    is_too_short,
     least,
     variant_range,
 )
-from ctxexp.report.wording import LabelledResults, full_title, mix_labels
-from ctxexp.results.results import LEADING
+from ctxexp.report.wording import LabelledResults, full_title, group_count_phrase, mix_labels
+from ctxexp.results.results import LEADING, mix_mark
 from ctxexp.results.values import RUN, Finding, Key, Leg
 
 if TYPE_CHECKING:
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
 
 FEW = 3  # runs whose changes a chart says one by one
 MOST_LISTED = 6  # parts that a sentence names
-FEW_USES = 200  # of words, below which that is said
-LOUD = 0.2  # of the variance, in one direction
+LOUD, CARRIES = 0.2, 0.5  # of the variance, in one direction: that is said, and said first
+BELOW_CHANCE = -0.05  # share of the room: a curve that lies lower than that isn't of words
 APART = 0.03  # between the value and its cross-check
 REPEATS = 0.01  # that near-duplicates of sentences move the value by
 
@@ -42,9 +41,12 @@ def finding_of(results: Results, key: Key) -> Finding:
     claims = has_interval and not results.info.is_control
     legs = claimed_legs(estimates, claimed_steps(results, key)) if claims else ()
     text = _text(results, key, layers, legs, has_interval=has_interval)
-    doubts = tuple(_doubts(results)) if key.measure == LEADING[0] else ()
+    doubts = _doubts(results) if key.measure == LEADING[0] else []
+    if results.main_keys[:1] == [key]:
+        text = "; ".join([text.removesuffix("."), *_artefacts(results)]) + "."
+        doubts = [*filter(None, [basis(results, key)]), *doubts]
     name = {"measure": key.measure, "statistic": key.name, "task": key.task}
-    return Finding(**name, layers=layers, has_interval=has_interval, legs=legs, text=text, doubts=doubts)
+    return Finding(**name, layers=layers, has_interval=has_interval, legs=legs, text=text, doubts=tuple(doubts))
 
 
 def _text(results: Results, key: Key, layers: tuple[int, ...], legs: Sequence[Leg], *, has_interval: bool) -> str:
@@ -94,9 +96,65 @@ def scale_title(key: Key, runs: Sequence[Results]) -> str:
     return f"{title} ({key.label()})" if key.statistic in ("share_of_room", "adjusted") else title
 
 
+def basis(results: Results, key: Key) -> str:
+    """What a curve rests on: how many uses, words and sentences, and whether these are taken as independent; empty
+    where the run doesn't say."""
+    corpus, drawn = results.info.corpus, results.info.resampled
+    count = group_count_phrase(results, key.measure, key.task)
+    if not count or not corpus.sentences:
+        return ""
+    over = results.info.measure(key.measure).over
+    words = f" of {corpus.words:,} words" if over == "text" else ""
+    text = f"It rests on {count}{words}" + f" in {corpus.sentences:,} sentences" * (over != "sentence")
+    if drawn.unit == "sentence":
+        running = " (of a running text: dataset.documents=blank)" if corpus.choices.get("documents") == "none" else ""
+        text += f", which intervals take as independent{running}"
+    elif drawn.unit:
+        text += f", of which intervals draw {drawn.clusters}"
+    mix = results.info.mix.phrase if mix_mark(results, key.measure) else ""
+    return f"{'; '.join(filter(None, [text, mix]))}."
+
+
+def _artefacts(results: Results) -> list[str]:
+    """What is known to move curves without any context, a clause each, with what shows them without it."""
+    curves, model = {key: estimates.value for key, estimates in results.by_key.items()}, results.info.model
+    is_first = bool(model.causal and not (model.start and model.start.tokens))  # a first word sees itself alone
+    without = "control=no_first leaves first words out" if is_first else "transform=all_but_the_top takes it off"
+    clauses = []
+    loud = curves.get(Key(LEADING[0], "loudest"), np.empty(0))
+    if (at := np.flatnonzero(loud > CARRIES)).size:
+        share = f"{loud[at].max():.0%} of the variance in {layer_ranges(at)}"
+        clauses.append(f"one direction holds up to {share}: {without}")
+    for key in results.main_keys:
+        room = curves.get(key._replace(statistic="share_of_room"), np.empty(0))
+        if (at := np.flatnonzero(room < BELOW_CHANCE)).size:
+            title = full_title(key.measure, key.task, [results], variant=False)
+            title = title[0].lower() + title[1:]
+            sink = "" if clauses else f", as where few long vectors carry it: {without}"
+            clauses.append(f"{title} lies below chance ({room[at].min():.2f}) in {layer_ranges(at)}{sink}")
+    value, once = (curves.get(Key(LEADING[0], name)) for name in ("raw", "no_near_duplicates"))
+    if value is not None and once is not None and abs(once[-1] - value[-1]) > REPEATS:
+        clauses.append(f"the text repeats sentences: contextuality/no_near_duplicates ends at {once[-1]:.2f}")
+    words = {str(word) for name in LEADING if name in results.tables for word in results.tables[name].get("word", ())}
+    twice = sorted(word for word in words if word != word.casefold() in words)
+    if twice and model.details.get("lower_cases"):
+        clauses.append(
+            f"the tokenizer lower-cases, so that {twice[0]!r} and {twice[0].casefold()!r} are one string to it and two "
+            f"words here ({len(twice)} such pairs): words.fold_case=true"
+        )
+    return clauses
+
+
+def layer_ranges(layers: np.ndarray) -> str:
+    """Layers in words: "layers 2 to 9 and 12"."""
+    stretches = np.split(layers, np.flatnonzero(np.diff(layers) > 1) + 1)
+    parts = [f"{part[0]} to {part[-1]}" if len(part) > 1 else str(part[0]) for part in stretches]
+    return f"layer{'s' * (len(layers) > 1)} {enumeration(parts)}"
+
+
 def _doubts(results: Results) -> list[str]:
     """What makes the run's contextuality shaky, or undefined, a sentence each; empty where nothing does."""
-    names = ("raw", "n", "loudest", "all_places", "no_near_duplicates", "in_windows")
+    names = ("raw", "loudest", "all_places", "in_windows")
     curves = {name: results.by_key[key].value for name in names if (key := Key(LEADING[0], name)) in results.by_key}
     value = curves.get("raw", np.empty(0))
     if not np.isfinite(value).any():
@@ -104,11 +162,9 @@ def _doubts(results: Results) -> list[str]:
             "Contextuality is undefined: no word has uses at like places of two sentences, between other words. "
             "More text, or fewer min_contexts, gives it some."
         ] * len(value[:1])
-    at, said = int(np.flatnonzero(np.isfinite(value))[-1]), []
+    said = []
     other = {name: np.nan_to_num(curve) for name, curve in curves.items() if name != "raw"}
-    if "n" in other and (n := int(other["n"].max())) < FEW_USES:
-        said.append(f"It rests on {n} uses of words alone.")
-    if "loudest" in other and (share := other["loudest"].max()) > LOUD:
+    if "loudest" in other and LOUD < (share := other["loudest"].max()) <= CARRIES:
         said.append(
             f"One direction holds {share:.0%} of the variance in layer {other['loudest'].argmax()} before it is scaled "
             "down: contextuality/no_cut is the value without that, metric=rogue_dimensions shows dimensions like it."
@@ -119,8 +175,6 @@ def _doubts(results: Results) -> list[str]:
             f"By uses at any two places it is {curves['all_places'][layer]:.2f} in layer {layer}, at like places "
             f"{value[layer]:.2f}: words and places act together, or pairs are few."
         )
-    if "no_near_duplicates" in curves and abs(move := curves["no_near_duplicates"][at] - value[at]) > REPEATS:
-        said.append(f"The text repeats sentences: without near-duplicates it is {value[at] + move:.2f} in layer {at}.")
     if "in_windows" in other and (share := other["in_windows"].max()) > 0:
         said.append(f"{share:.0%} of the uses stand in texts longer than the model's window, whose places begin anew.")
     return said
@@ -182,9 +236,6 @@ def _no_change(results: Results, key: Key, layers: Sequence[int], *, has_interva
         return "a negative control, of which no direction is claimed"
     if not has_interval:
         return "without an interval no change is claimed"
-    wanted = results.info.mix.wanted
-    if is_too_short(results, key):
-        return f"no step is claimed; the text needs about {wanted:,} words more"
     if np.nanmax(values) - np.nanmin(values) < least(results, key):
         return f"flat over layers {first} to {last}"
     show = "and all variants show" if variant_range(results, key, last) else "can show"

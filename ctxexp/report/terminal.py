@@ -92,12 +92,14 @@ def answer(runs: Sequence[LabelledResults], width: int) -> str:
     return "\n".join([*lines, "", _table(columns)])
 
 
-def main_table(runs: Sequence[LabelledResults]) -> Table:
-    """The table that a command ends with, for print: without chance and variants, the leading measure with its
-    interval; in full each value with its ends."""
+def write_main_table(runs: Sequence[LabelledResults], folder: Path) -> list[Path]:
+    """Write the table that a command ends with, for print: without chance and variants, the leading measure with its
+    interval; in the CSV each value with its ends. The paths; none where no measure has a curve."""
     import pandas as pd
 
     keys, rows = _main_keys(runs), _rows_of(runs)
+    if not keys:
+        return []
     numbers: dict[str, list[object]] = {"layer" if len(runs) == 1 else "run": [row[0] for row in rows]}
     shown = [[row[0]] for row in rows]
     for key in keys:
@@ -108,7 +110,8 @@ def main_table(runs: Sequence[LabelledResults]) -> Table:
             ends = f" [{low:z.3f}, {high:z.3f}]" if key == keys[0] and math.isfinite(low) else ""
             row.append(f"{value:z.3f}{ends}" if math.isfinite(value) else "")
     at = f"{runs[0][0]}, layer by layer" if len(runs) == 1 else "Last layers"
-    return Table(at, pd.DataFrame(numbers), [next(iter(numbers)), *map(_spoken_name, keys)], shown)
+    heads = [next(iter(numbers)), *map(_spoken_name, keys)]
+    return Table(at, pd.DataFrame(numbers), heads, shown).save(folder, "table")
 
 
 def _main_keys(runs: Sequence[LabelledResults]) -> list[Key]:

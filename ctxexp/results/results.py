@@ -187,7 +187,7 @@ class Results:
 
     @property
     def doubts(self) -> list[str]:
-        """What makes a main curve shaky, a sentence each."""
+        """What the leading curve rests on, and what makes it shaky, a sentence each."""
         return [doubt for each in self.finding_by_key.values() for doubt in each.doubts]
 
     @property
@@ -261,10 +261,11 @@ class Results:
     @property
     def main_keys(self) -> list[Key]:
         """The curve by layer of each measure and task that stands for it: the one that its metric names, adjusted or
-        raw; those of the leading measures first."""
+        raw; those of the leading measures first, those without a value last."""
         every = (main_key(self, *measure_task) for measure_task in self.measure_tasks())
         keys = [key for key in every if key and key.name in main_statistics(self, key.measure)]
-        return sorted(keys, key=lambda key: [key.measure != name for name in LEADING])
+        has_value = {key: bool(np.isfinite(self.by_key[key].value).any()) for key in keys}
+        return sorted(keys, key=lambda key: [not has_value[key], *(key.measure != name for name in LEADING)])
 
     def difference(
         self, other: Results, key: Key, *, layers: Sequence[int] | None = None, others: Sequence[int] | None = None

@@ -68,7 +68,7 @@ class Finding:
         has_interval: Whether it has an interval; without one nothing is claimed.
         legs: The claimed changes along it, at most two.
         text: The sentence that says so, `{run}` in the place of the run's name.
-        doubts: What makes the curve shaky, a sentence each.
+        doubts: What the leading curve rests on, and what makes a curve shaky, a sentence each.
     """
 
     measure: str

@@ -17,6 +17,7 @@ from ctxexp.testing.report import Breach, Law, Report, report_on, require
 
 DIM = 12
 REPLICATES = 30
+SMALL_N = 0.1  # of the score of noise, or of 1: a larger change with the number of rows is said
 INVARIANCES = {  # with the causes of what breaks them
     "rotation": "the value depends on the axes. Eigenvectors are the columns of numpy's eigh and the rows of svd's "
     "third result; are rows taken for columns?",
@@ -47,6 +48,7 @@ def check_metric(make: Make, *, name: str = "") -> Report:
     if metric.over == "pair":
         return report.check(trial, *every, seeds, intervals, degenerate_pairs)
     more: list[Law[Trial]] = [a_share_is_a_share] if metric.reading.unit == "share" else []
+    more += [noise_at_small_n] if metric.over in ("word", "sense", "sentence") else []
     return report.check(trial, *every, a_block_equals_its_groups, invariances, *more, degenerate_groups)
 
 
@@ -226,6 +228,23 @@ def a_share_is_a_share(trial: Trial) -> None:
             require(x is not line or np.isclose(raw, 1, atol=1e-6), f"{share} instead of 1: {hint}")
             require(-1e-9 <= raw <= 1 + 1e-9, f"{share}, outside 0 to 1: {hint}")
             require(np.isclose(raw, null, atol=1e-6), f"{share}, but as a chance level {null:.6g}: {hint}")
+
+
+def noise_at_small_n(trial: Trial) -> str | None:
+    """A note on the score of random rows by their number: one that depends on it needs a baseline of each group's own
+    size."""
+    rng, raw = np.random.default_rng(9), dict[int, float]()
+    for n in (2, 3, 5, 10, 40):
+        groups = [_group(trial.over, i, rng.normal(size=(n, DIM))) for i in range(50)]
+        raw[n] = trial.compute(groups).get("raw", np.nan)
+    scores = {n: score for n, score in raw.items() if np.isfinite(score)}
+    if not scores:
+        return None
+    text = "noise scores " + ", ".join(f"{score:.2f} at n={n}" for n, score in scores.items())
+    is_flat = np.ptp([*scores.values()]) <= SMALL_N * max(np.abs([*scores.values()]).max(), 1)
+    if is_flat or "size_matched" in trial.make().baselines:
+        return text
+    return f"{text}: it depends on n; baselines = ('size_matched',) compares each group with random ones of its size"
 
 
 def degenerate_groups(trial: Trial) -> None:

@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from ctxexp import GroupMean
 from ctxexp.errors import ConfigError, ConformanceError
+from ctxexp.testing import check_metric
 from ctxexp.testing.by_name import conform
 from tests.composed import forget_plugin_files, registry_of, run_command_line
-from tests.shipped import KINDS
+from tests.shipped import KINDS, MaxExplainableVariance, SelfSimilarity
 
 # What ships.
 
@@ -50,6 +53,19 @@ def test_what_ships_conforms(name: str, options: dict[str, Any], request: pytest
     assert " 0 broken" in report
     assert "warned" not in report
     assert LAYER_0.get(name, "") in report
+
+
+def test_the_score_of_noise_is_said_and_whether_it_depends_on_n() -> None:
+    class Bare(GroupMean):
+        over, definition = "word", "length of the mean"
+
+        def score(self, x: np.ndarray) -> np.ndarray:
+            return np.linalg.norm(x.mean(axis=-2), axis=-1)
+
+    for metric, depends in ((SelfSimilarity, False), (MaxExplainableVariance, False), (Bare, True)):
+        (note,) = (note for note in check_metric(metric).notes if note.startswith("noise scores "))
+        assert " at n=2, " in note
+        assert ("it depends on n; baselines = ('size_matched',)" in note) is depends, metric
 
 
 @pytest.fixture(autouse=True)

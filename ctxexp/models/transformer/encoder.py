@@ -33,7 +33,7 @@ from ctxexp.models.transformer.forward import (
 from ctxexp.models.transformer.gguf import OUTPUT, read_matrix
 from ctxexp.models.transformer.identity import state_hash
 from ctxexp.models.transformer.loading import LoadedModel
-from ctxexp.models.transformer.pieces import PieceCache, PieceReader, Pieces, best_window, windows
+from ctxexp.models.transformer.pieces import PieceCache, PieceReader, Pieces, best_window, lower_cases, windows
 from ctxexp.models.transformer.sentences import LibrarySentences, TransformerSentences
 from ctxexp.models.transformer.unused import is_own_code, read_weight
 
@@ -146,6 +146,7 @@ class TransformerEncoder(Encoder):
             "pooling": options.pooling,
             "prefix": options.prefix,
             "lower": options.lower,
+            "lower_cases": lower_cases(self.tokenizer) or None,
             "start": str(self.start),
             "point": None if options.point == "residual" else options.point,
             "final_norm": options.final_norm,

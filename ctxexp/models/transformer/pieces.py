@@ -337,7 +337,7 @@ def apply_tokenizer_files(tokenizer: PreTrainedTokenizerBase, folder: Path | Non
         if lower is None and (reason := _unreachable(backend)):
             losses.append(f"{reason} (model.lower=false: text as it is; model.lower=true: in lower case)")
             if folder:
-                lower = read_json(folder / "tokenizer_config.json").get("do_lower_case", not _lowers(backend))
+                lower = read_json(folder / "tokenizer_config.json").get("do_lower_case", not lower_cases(backend))
     elif type(tokenizer).__module__.startswith("transformers."):  # any other is code that the user trusts
         own = Tokenizer.from_file(str(folder / "tokenizer.json"))
         doubts += [f"{name}: tokenizer.json reads otherwise, and it counts" for name in _others(folder, own, backend)]
@@ -359,7 +359,7 @@ def _others(folder: Path, own: Tokenizer, built: Tokenizer) -> list[str]:
     settings, special = read_json(folder / "tokenizer_config.json"), own.encode("a").special_tokens_mask
     normalize = own.normalizer.normalize_str if own.normalizer is not None else str
     facts = {
-        "do_lower_case": _lowers(own),
+        "do_lower_case": lower_cases(own),
         "strip_accents": normalize("\u00e9").lower() == "e",
         "tokenize_chinese_chars": " " in normalize("\u6f22"),
         "add_prefix_space": own.encode("a", add_special_tokens=False).tokens[:1] != ["a"],
@@ -408,14 +408,15 @@ def _unreachable(backend: Tokenizer) -> str:
     if "\u0120" in vocabulary:  # bytes are spelled as letters, most of them capitals
         vocabulary = {piece for piece in vocabulary if piece.isascii()}
     capitals = sorted(piece for piece in vocabulary if piece != piece.lower())
-    if _lowers(backend) and 100 * len(capitals) > len(vocabulary):  # a few are an uncased one's symbols
+    if lower_cases(backend) and 100 * len(capitals) > len(vocabulary):  # a few are an uncased one's symbols
         return f"{len(capitals):,} pieces with capitals ({capitals[-1]!r}), since the tokenizer lower-cases text"
-    if not _lowers(backend) and not capitals and any(piece != piece.upper() for piece in vocabulary):
+    if not lower_cases(backend) and not capitals and any(piece != piece.upper() for piece in vocabulary):
         return "capitals of text, which no piece has, and the tokenizer doesn't lower-case"
     return ""
 
 
-def _lowers(backend: Tokenizer) -> bool:
+def lower_cases(backend: Tokenizer) -> bool:
+    """Whether the tokenizer lower-cases text."""
     return backend.normalizer is not None and backend.normalizer.normalize_str("A").endswith("a")
 
 
@@ -433,6 +434,6 @@ def _with_case(backend: Tokenizer, lower: bool) -> Tokenizer:
         steps.insert(0, {"type": "Lowercase"})
     state["normalizer"] = {"type": "Sequence", "normalizers": steps}
     changed = Tokenizer.from_str(json.dumps(state))
-    if _lowers(changed) != lower:
+    if lower_cases(changed) != lower:
         raise ModelError(f"model.lower={lower}: its tokenizer lower-cases by a table of its own; leave lower out")
     return changed
