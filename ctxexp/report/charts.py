@@ -193,9 +193,10 @@ def line_styles(runs: Sequence[wording.LabelledResults]) -> dict[str, tuple[str,
     # a mean over seeds has its runs' colour
     names = {label: label.removesuffix(wording.seeds_suffix(results)) for label, results in runs}
     models = {family(name) for name in names.values()}
-    if len(models) == 1 and len(names) > 2:
-        what_differs = {label: name[len(min(models)) :].strip(" ([:,+])") or name for label, name in names.items()}
-        names = what_differs if len(set(what_differs.values())) == len(names) else names
+    if len(models) == 1:
+        (model,) = models
+        rests = {label: name[len(model) :].strip(" ([:,+])") if len(names) > 1 else "" for label, name in names.items()}
+        names = {label: rest or model for label, rest in rests.items()}
     hue = colours(list(names.values()))
     by_encoder: dict[str, list[tuple[bool, int, str]]] = {}
     for i, (label, results) in enumerate(runs):
@@ -255,7 +256,7 @@ def run_panel(results: Results, measure: str, task: str = "", *, all_published: 
     """One run's measure by layer: its main curve with its interval, raw and baseline thinner, and the published curve;
     None without a value."""
     ((label, _),) = wording.unique_labels([(results.info.title or "run", results)])
-    key, colour = main_key(results, measure, task), colours([label])[label]
+    key, (colour, _) = main_key(results, measure, task), line_styles([(label, results)])[label]
     line = curve_line(results, key, label=key.label(), colour=colour, marker=0) if key else None
     if key is None or line is None:
         return None

@@ -98,16 +98,16 @@ class Comparison:
         curve_names = dict.fromkeys(
             Key(m, "", task).curve_name for _, results in self.runs for m, task in results.measure_tasks()
         )
-        if measure is None and not figures:
-            raise MetricError(_nothing_to_draw(list(curve_names)))
         for chart, caption in figures:
             own = (chart.name, *(Key(panel.measure, "", panel.task).curve_name for panel in chart.panels))
             if measure is None or (measure in own and chart is not figures[0][0]):
                 return _shown((chart, caption), ax)
+        if measure is None:
+            raise MetricError(_nothing_to_draw(list(curve_names)))
         if measure in curve_names or any(key.startswith(f"{measure}/") for key in curve_names):
             raise MetricError(_nothing_to_draw([measure]))
         names = [chart.name for chart, _ in figures[1:]]
-        raise MetricError(f"no measure {measure!r} in these runs{near(str(measure), names)}")
+        raise MetricError(f"no measure {measure!r} in these runs{near(measure, names)}")
 
     def report(self, path: str | Path = "report.html") -> Path:
         """Write the interactive page of the runs, which fetches nothing; returns its path."""

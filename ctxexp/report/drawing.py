@@ -317,11 +317,11 @@ def _legend(lines: Sequence[charts.Line], look: Look, y: float) -> tuple[list[Ma
     """An entry a measured line, as many in a row as fit, and one for all published ones; and where they end."""
     size, sample = look.size * 1.05, 2.5 * look.size
     marks: list[Mark] = []
-    x, y = GAP, y + 1.3 * size
+    x, y = float(GAP), y + 1.3 * size
     for line, label in charts.legend_entries(lines):
         width = sample + size + text_width(label, size)
         if x > GAP and x + width > look.width - GAP:
-            x, y = GAP, y + 1.55 * size
+            x, y = float(GAP), y + 1.55 * size
         at = y - 0.33 * size
         marks.append(_stroke(line, [(x, at), (x + sample, at)], look))
         marks += _marker(line, x + sample / 2, at, look)
