@@ -76,7 +76,7 @@ def main(args: Sequence[str]) -> int:
     files = [word for word in args[1:] if "=" not in word or "://" in word.split("=")[0]]
     try:
         if args[:1] == ["check"] and len(files) == 2:
-            verdict = check(*files, options)
+            verdict = check(files[0], files[1], options)
             print(*verdict.sentences, sep="\n")
             rounding = options.get("rounding", "none")
             return 0 if verdict.passes(ROUNDINGS.get(rounding, rounding)) else 1  # type: ignore[arg-type]
