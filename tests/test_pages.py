@@ -39,7 +39,7 @@ ELSEWHERE = {
     "floors": "2.5% 32 1,000",
     "claims": "6 12 32",
     "families": "2025",
-    "pins": "5",
+    "checks": "70 200",
 }
 """Numbers of the prose after a block that its table lacks: years, sizes, layers, what others or other runs gave."""
 

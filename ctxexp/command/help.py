@@ -26,7 +26,8 @@ from ctxexp.plugins.registry import (
 )
 from ctxexp.progress import terminal_width
 
-FIRST = ("run", "layer", "compare", "card", "check", "claims", "models", "ui")
+FIRST = ("run", "layer", "compare", "check", "floor", "card", "models", "ui")
+MOVED = "Now "  # begins the docstring of a verb that answers with the line to type instead
 TOOLS = ("ctxexp", "compare")  # plugins whose other verbs are tools
 MEASURES = (
     "contextuality",
@@ -87,7 +88,7 @@ def describe_all() -> str:
     offers = {name: registry().find(COMMAND, name) for name in registry().names(COMMAND)}
     first = [(_example(offers[name]), offers[name].summary) for name in FIRST if name in offers]
     others: dict[str, list[str]] = {"Tools": [], "Research": []}
-    for name in sorted({*offers} - {*FIRST}):
+    for name in sorted(name for name in {*offers} - {*FIRST} if not offers[name].summary.startswith(MOVED)):
         others["Tools" if offers[name].plugin in TOOLS else "Research"].append(name)
     width = min(terminal_width(), WIDEST)
     measures = ", ".join(name for name in MEASURES if name in option_names("metric"))

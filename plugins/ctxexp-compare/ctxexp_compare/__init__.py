@@ -1,4 +1,4 @@
-"""Models compared and checked: two spaces, two runs, a card, a pin, a passport, floors, sinks, the layer to use."""
+"""Models compared and checked: two spaces, a card, pins and checks, floors, sinks, the layer to use."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from ctxexp import Register, lazy_names
 if TYPE_CHECKING:
     from ctxexp_compare.attention_sinks.find import sinks
     from ctxexp_compare.attention_sinks.sinks import Sinks, WithoutSinks, sink_mask
+    from ctxexp_compare.checks.check import check
+    from ctxexp_compare.checks.make import pin
+    from ctxexp_compare.checks.tokens import token_vectors
     from ctxexp_compare.cka import Cka
     from ctxexp_compare.contract import ComparisonScore, NullDistribution, Sample, TwoSpaces
     from ctxexp_compare.floors.make import floor
-    from ctxexp_compare.gate import diff
     from ctxexp_compare.imbalance import InformationImbalance
     from ctxexp_compare.interface import compare
     from ctxexp_compare.layer_choice.choice import choose
     from ctxexp_compare.light.floor import Floor
+    from ctxexp_compare.light.pin import Pin
+    from ctxexp_compare.light.verdict import Verdict
     from ctxexp_compare.linearity import Linearity
     from ctxexp_compare.matrices import Similarities, similarities
     from ctxexp_compare.model_card import card
     from ctxexp_compare.neighbours import MutualNeighbours, NeighbourhoodOverlap
-    from ctxexp_compare.passport.command import passport_of
-    from ctxexp_compare.pins.check import check
-    from ctxexp_compare.pins.make import pin
-    from ctxexp_compare.pins.pin import Pin
     from ctxexp_compare.shape import ShapeDistance
     from ctxexp_compare.space import Space
 
@@ -45,18 +45,18 @@ __all__ = [
     "Sinks",
     "Space",
     "TwoSpaces",
+    "Verdict",
     "WithoutSinks",
     "card",
     "check",
     "choose",
     "compare",
-    "diff",
     "floor",
-    "passport_of",
     "pin",
     "similarities",
     "sink_mask",
     "sinks",
+    "token_vectors",
 ]
 
 __getattr__ = lazy_names(__name__, __file__)
@@ -75,21 +75,21 @@ def register_comparisons(register: Register) -> None:
 @ctxexp.hookimpl
 def register_commands(register: Register) -> None:
     register("card", "ctxexp_compare.card_command:card")
-    register("check", "ctxexp_compare.pins.command:check")
+    register("check", "ctxexp_compare.checks.command:check")
     register("compare", "ctxexp_compare.command:compare")
-    register("diff", "ctxexp_compare.card_command:diff")
+    register("diff", "ctxexp_compare.checks.command:diff")
     register("floor", "ctxexp_compare.floors.command:floor")
     register("layer", "ctxexp_compare.layer_choice.command:layer")
-    register("passport", "ctxexp_compare.passport.command:passport")
-    register("pin", "ctxexp_compare.pins.command:pin")
+    register("passport", "ctxexp_compare.checks.command:passport")
+    register("pin", "ctxexp_compare.checks.command:pin")
     register("sinks", "ctxexp_compare.attention_sinks.command:sinks")
 
 
 @ctxexp.hookimpl
 def register_models(register: Register) -> None:
-    register("vectors", "ctxexp_compare.passport.files:vectors")
+    register("vectors", "ctxexp_compare.checks.token_files:vectors")
 
 
 @ctxexp.hookimpl
 def register_datasets(register: Register) -> None:
-    register("vectors", "ctxexp_compare.passport.files:vectors_text")
+    register("vectors", "ctxexp_compare.checks.token_files:vectors_text")

@@ -13,7 +13,6 @@ from ctxexp import Results
 from ctxexp.report import Table, full_title, save_figure, shared_facts, write_file
 from ctxexp.results import Key
 from ctxexp_compare.attention_sinks.sinks import number_ranges
-from ctxexp_compare.gate import PAPER_MEASURES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,6 +21,7 @@ FORMAT = 1  # of the JSON
 ANISOTROPIC = 0.5  # mean cosine of unrelated words from which a card warns
 SINK = 1.0  # standard deviation of word lengths in their median, likewise
 UNKNOWN = 0.03  # share of pieces, or of words without a vector, likewise
+PAPER_MEASURES = ("self_similarity", "anisotropy", "intra_sentence_similarity", "max_explainable_variance")
 WIDE = 0.05  # half an interval, likewise
 FEW_WORDS, FEW_UNITS = 100, 100
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from ctxexp_compare.passport.files import read_word_vectors, vectors, vectors_text
+from ctxexp_compare.checks.token_files import read_word_vectors, vectors, vectors_text
 from safetensors.torch import save_file
 
 import ctxexp

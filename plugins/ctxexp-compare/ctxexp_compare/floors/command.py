@@ -16,13 +16,13 @@ from ctxexp.datasets import read_table, user_path
 from ctxexp.errors import ConfigError, DataError, error_text
 from ctxexp.maths import interval, resamples
 from ctxexp.report import Document, Table, check_absent, write_file
+from ctxexp_compare.checks.make import default_file
 from ctxexp_compare.floors.make import domain_sentences, floor_of_domains
 from ctxexp_compare.floors.sample import CHUNK, is_word
 from ctxexp_compare.light.fit import TAILS
 from ctxexp_compare.light.floor import Carried, Floor, Length
 from ctxexp_compare.light.pairs import WORDS, cosines_of
 from ctxexp_compare.own_pairs import own_corpus
-from ctxexp_compare.pins.make import default_file
 from ctxexp_compare.space import evenly_spaced
 
 MOST = 5  # layers that are printed, evenly spaced

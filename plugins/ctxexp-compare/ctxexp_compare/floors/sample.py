@@ -8,9 +8,9 @@ import numpy as np
 
 from ctxexp import Encoder, Sentence
 from ctxexp.errors import DataError
+from ctxexp_compare.checks.encoding import encode
 from ctxexp_compare.light.floor import FEWEST
 from ctxexp_compare.light.pairs import WORDS, Rows
-from ctxexp_compare.pins.encoding import encode
 
 PER_SENTENCE = 3  # words
 CHUNK = 64  # sentences encoded at a time
@@ -32,8 +32,8 @@ def collect(
     for at, sentences in enumerate(domains.values()):
         for begin in range(0, len(sentences), CHUNK):
             chunk = sentences[begin : begin + CHUNK]
-            given, pooled_given = encode(encoder, pooled, chunk)
-            views = pooled_given if pooled is not None else [None] * len(chunk)
+            given = encode(encoder, chunk)
+            views = encode(pooled, chunk) if pooled is not None else [None] * len(chunk)
             for sentence, one, view in zip(chunk, given, views, strict=True):
                 number += 1
                 length = sum(is_word(word) for word in sentence.words)

@@ -8,13 +8,11 @@ import json
 import os
 import platform
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from ctxexp import EncodedSentence, Encoder, Sentence
 
@@ -25,10 +23,7 @@ OF_VIEW = ("window", "width")  # what both have, and may differ
 TOKENIZER_FILE = re.compile(r"token|vocab|merges|sentencepiece|spiece|tiktoken|\.(model|spm|bpe|codes)$")
 TEXT_NEUTRAL = ("version", "truncation", "padding", "decoder")  # parts of tokenizer.json that decide no piece
 BLOCK = re.compile(r"^(.*?\.)?(\d+)\.(.+)$")  # of a tensor's name: before the block's number, number, rest
-ROWS = 32  # of a matrix, in which levels are looked for
 MAX_NAMED = 3
-QUANTISED = "quantised"
-SAME_WEIGHTS = "all weights are what they were: the code, its settings or the engine changed"
 
 
 def settings(encoder: Encoder, view: Encoder | None) -> dict[str, Fact]:
@@ -152,29 +147,29 @@ def weights(encoder: Encoder) -> dict[str, Any]:
     return {name: entry for part in networks(encoder) for name, entry in part.state_dict().items()}
 
 
-def weight_changes(then: Mapping[str, str], precision: str, encoder: Encoder) -> str:
-    """How the weights differ from what they were, in words; empty where neither is known. `precision` is what they were
-    rounded to."""
-    now = weight_digests(encoder)
-    if not then or not now:
-        return ""
-    if sorted(then.values()) == sorted(now.values()) and (then == now or then.keys() != now.keys()):
-        return SAME_WEIGHTS
+class WeightChange(NamedTuple):
+    """How weights differ, in words (empty where they don't, or neither is known), and the share of tensors that do."""
+
+    text: str = ""
+    share: float = 0.0
+
+
+def weight_change(then: Mapping[str, str], now: Mapping[str, str]) -> WeightChange:
+    """How a model's weights differ, by their digests, from what they were."""
+    same_values = sorted(then.values()) == sorted(now.values()) and then.keys() != now.keys()
+    if not then or not now or then == now or same_values:
+        return WeightChange()
     changed = [name for name in now if then.get(name) != now[name]]
     gone = [name for name in then if name not in now]
+    share = len(changed) / len(now)
     if moved := _moved_blocks(then, now, changed):
-        return moved
-    rounded = weight_precision(encoder, changed)
-    if rounded and any(weight_precision(encoder, [name]) == rounded for name in now.keys() - set(changed)):
-        rounded = ""  # weights that didn't change are stored so too
-    share = f"{len(changed)} of {len(now)} tensors"
-    if rounded == QUANTISED or (rounded not in ("", precision, f"rounded to {encoder.dtype}") and not gone):
-        return f"weights are {rounded} now ({share})"
+        return WeightChange(moved)
     if gone or then.keys() != now.keys():
-        return f"{len(changed)} tensors are new or changed, {len(gone)} are gone ({_some([*changed, *gone])})"
+        text = f"{len(changed)} tensors are new or changed, {len(gone)} are gone ({_some([*changed, *gone])})"
+        return WeightChange(text, share)
     if all("norm" in name.lower() or re.search(r"\bln_", name) for name in changed):
-        return f"weights of a norm changed ({_some(changed)})"
-    return f"{share} changed ({_some(changed)})"
+        return WeightChange(f"weights of a norm changed ({_some(changed)})", share)
+    return WeightChange(f"{len(changed)} of {len(now)} tensors changed ({_some(changed)})", share)
 
 
 def _moved_blocks(then: Mapping[str, str], now: Mapping[str, str], changed: Sequence[str]) -> str:
@@ -198,47 +193,6 @@ def _moved_blocks(then: Mapping[str, str], now: Mapping[str, str], changed: Sequ
     if len(pairs) == 2 and pairs[0] == pairs[1][::-1]:
         return f"blocks {pairs[0][0]} and {pairs[0][1]} are swapped"
     return "; ".join(f"block {number} has the weights that block {origin} had" for number, origin in pairs)
-
-
-def weight_precision(encoder: Encoder, names: Iterable[str]) -> str:
-    """The type that the values of these matrices are rounded to, beyond their own; empty where they don't show one."""
-    state = weights(encoder)
-    if not state:
-        return ""
-    if any("quantized" in type(module).__module__ for part in networks(encoder) for module in part.modules()):
-        return QUANTISED
-    tensors = [state[name] for name in names]
-    matrices = [
-        one[:ROWS].detach().float().cpu().numpy() for one in tensors if one.ndim == 2 and one.is_floating_point()
-    ]
-    if not matrices:
-        return ""
-    if all(_levels(one) for one in matrices) or all(_levels(one.T) for one in matrices):
-        return f"rounded to {max(max(_levels(one), _levels(one.T)) for one in matrices)} levels or fewer"
-    if all((one.view(np.uint32) & 0xFFFF == 0).all() for one in matrices):
-        return "rounded to bfloat16"
-    if all(np.array_equal(one, one.astype(np.float16).astype(np.float32)) for one in matrices):
-        return "rounded to float16"
-    return ""
-
-
-def _levels(matrix: np.ndarray) -> int:
-    """How many evenly spaced levels the values of each row lie on, at most; 0 unless all of them do.
-
-    256 levels in a row of 192 values leave gaps of a few steps each, which values that aren't rounded have not.
-    """
-    most = 0
-    for row in matrix:
-        values = np.unique(row.astype(np.float64))
-        gaps = np.diff(values)
-        if not len(gaps):
-            continue
-        steps = gaps / gaps.min()
-        levels = float(steps.sum()) + 1
-        if levels > 2**9 or np.abs(steps - np.round(steps)).max() > 0.05:
-            return 0
-        most = max(most, round(levels))
-    return most
 
 
 def _some(names: Sequence[str]) -> str:

@@ -4,7 +4,6 @@ sentences, and one text that is longer than most windows."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from ctxexp import Encoder, Sentence
 from ctxexp.command import registry
 from ctxexp.datasets import tokenizer
 from ctxexp_compare.alignment import splitmix64
+from ctxexp_compare.light.pin import PinRows
 
 SPELLINGS = (
     "The café's naïve owner – Zoë – re-opened it.",
@@ -38,22 +38,10 @@ SPELLINGS = (
 )
 UNSPACED = ("日本語のテキスト and 中文 and 한국어",)  # whose words need a library to be found, and here need none
 PLAIN = 22  # sentences of the embedded corpus, evenly spaced
+MORE = 130  # of them beside, for neighbours
 LONG = 600  # pieces of the long text, at most; a window of fewer is exceeded by a quarter
-SENTENCE_SHARE = 0.18  # of the rows, for vectors of whole sentences
 LONG_SHARE = 0.16  # for words of the longest text
 SEVERAL_SHARE = 0.3  # for words of several pieces
-
-
-class PinRows(NamedTuple):
-    """The vectors that a pin holds: unit `unit[i]` of what the encoder gives for sentence `sentence[i]`."""
-
-    sentence: np.ndarray  # (n,) int64
-    unit: np.ndarray  # (n,) int64
-    is_sentence: np.ndarray  # (n,) bool: the vector of the whole sentence, not of a word
-    n_pieces: np.ndarray  # (n,) int64 that are pooled in it; 0 for a sentence
-
-    def __len__(self) -> int:
-        return len(self.sentence)
 
 
 def own_text(encoder: Encoder, words: str, *, lower: bool) -> list[Sentence]:
@@ -71,35 +59,30 @@ def own_text(encoder: Encoder, words: str, *, lower: bool) -> list[Sentence]:
     return [*map(tokenizer("whitespace", lower=lower), UNSPACED), *map(read, (*SPELLINGS, *spaced, long))]
 
 
-def choose_rows(pieces: Sequence[np.ndarray], pooled: Sequence[int], n: int) -> PinRows:
-    """About n rows, the same for the same text.
+def check_sentences(encoder: Encoder) -> list[Sentence]:
+    """The text of a check without any other: the pin's, and more plain sentences, so that neighbours can be told."""
+    own = own_text(encoder, "english", lower=False)
+    plain = registry().find("dataset", "polysemy").factory(tokenizer="english").sentences
+    more = [plain[i] for i in np.linspace(0, len(plain) - 1, MORE).astype(int)]
+    return list(dict.fromkeys([*own, *more]))
 
-    Words of the text with most units, evenly spaced to its last; words of several pieces; others by a hash; and the
-    vectors of whole sentences, the longest among them.
+
+def choose_rows(pieces: Sequence[np.ndarray], n: int) -> PinRows:
+    """About n rows, the same for the same text: words of the text with most units, evenly spaced to its last; words of
+    several pieces; others by a hash.
 
     Args:
         pieces: For each sentence the number of pieces of each unit (units,).
-        pooled: The sentences that have a vector of their own.
         n: The number of rows.
     """
     sentence = np.repeat(np.arange(len(pieces)), [len(own) for own in pieces])
     unit = np.concatenate([np.arange(len(own)) for own in pieces])
     count = np.concatenate([np.asarray(own, np.int64) for own in pieces])
-    longest = int(np.argmax([len(own) for own in pieces]))
-    by_size = sorted(pooled, key=lambda i: (i != longest, i))  # the longest first
-    whole = np.sort(np.array(by_size[: round(n * SENTENCE_SHARE)], np.int64))
-    most = n - len(whole)
-    (inside,) = np.nonzero(sentence == longest)
+    (inside,) = np.nonzero(sentence == int(np.argmax([len(own) for own in pieces])))
     long = inside[np.unique(np.linspace(0, len(inside) - 1, min(len(inside), round(n * LONG_SHARE))).astype(int))]
     order = np.argsort(splitmix64((sentence << 32 | unit).astype(np.uint64)), kind="stable")
     order = order[~np.isin(order, long)]
     several = order[count[order] > 1][: round(n * SEVERAL_SHARE)]
     single = order[~np.isin(order, several)]
-    rows = np.sort(np.concatenate([long, several, single])[:most])
-    zeros = np.zeros(len(whole), np.int64)
-    return PinRows(
-        np.concatenate([sentence[rows], whole]),
-        np.concatenate([unit[rows], zeros]),
-        np.concatenate([np.zeros(len(rows), bool), np.ones(len(whole), bool)]),
-        np.concatenate([count[rows], zeros]),
-    )
+    rows = np.sort(np.concatenate([long, several, single])[:n])
+    return PinRows(sentence[rows], unit[rows], count[rows])

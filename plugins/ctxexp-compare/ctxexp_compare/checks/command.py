@@ -1,0 +1,120 @@
+"""`ctxexp pin MODEL` and `ctxexp check REFERENCE CANDIDATE`."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import asdict
+from pathlib import Path
+from typing import Literal
+
+from ctxexp.command import Experiment, configured
+from ctxexp.errors import ConfigError, DataError
+from ctxexp.report import Document, Table, check_absent
+from ctxexp_compare.checks import check as checks
+from ctxexp_compare.checks.encoding import spare_processor
+from ctxexp_compare.checks.make import ROWS, default_file
+from ctxexp_compare.checks.make import pin as make_pin
+
+
+def pin(
+    model: str,
+    *,
+    out: Path | None = None,
+    options: str = "",
+    text: str = "",
+    occurrences: int = ROWS,
+    replace: bool = False,
+) -> Document:
+    """Keep what a model gives in a small file, a reference for `ctxexp check`.
+
+    model: a model, quoted with its words: "minilm dtype=bfloat16"
+    out: the file; null: MODEL.pin
+    options: further arguments for the model
+    text: sentences: a file, a folder or a data set; empty: ctxexp's own
+    occurrences: words whose vectors are kept in each layer, about
+    example: ctxexp pin bert out=bert.pin
+    """
+    given = shlex.split(options)
+    path = out or default_file(Experiment(configured(model, options=given)).title)
+    if not replace:
+        check_absent(path)
+    spare_processor()
+    made = make_pin(model, text=text or None, options=given, occurrences=occurrences, progress=True)
+    try:
+        size = made.save(path)
+    except ValueError as error:
+        raise DataError(str(error)) from None
+    noise = max(float(made.noise.max()), made.sentence_noise)
+    said = (
+        f"{len(made.rows)} words in {len(made.layers)} layers and {len(made.vectors)} texts, {size / 1000:,.0f} kB; "
+        f"reruns move vectors by at most {noise:.2g} of their length"
+    )
+    return Document([said], files=[path])
+
+
+def check(
+    reference: str,
+    candidate: str = "",
+    *,
+    text: str = "",
+    queries: str = "",
+    cosine: float | None = None,
+    rounding: Literal["none", "float16", "bfloat16", "8bit", "4bit"] = "none",
+    pooling: str = "",
+    model: str = "",
+    key: str = "",
+    options: str = "",
+    out: Path | None = None,
+) -> Document:
+    """Say whether the candidate's vectors are the reference's: same, rounded, or different and why.
+
+    Then what that does to the ten nearest of each text, and to a threshold. The exit status is 0 where they are the
+    same, or rounded no more than rounding= allows, 1 where they aren't, and 2 where the two can't be compared.
+
+    reference: a pin, a model quoted with its words ("minilm dtype=bfloat16"), a folder, a GGUF file, a file of vectors
+        (.npy, .npz, .safetensors, .parquet, of texts or of layers; .json of llama.cpp, .onnx, .xml), or a server's URL
+    candidate: likewise; empty: the model that the pin names, now
+    text: the texts, a file with one a line; empty: the pin's, or ctxexp's own. Files of vectors need theirs
+    queries: a file of queries, whose nearest texts are looked at
+    cosine: your threshold for the reference: which answers to it in the candidate?
+    rounding: what passes
+    pooling: how the reference makes vectors of texts where its files don't say: mean, cls, last, mean_text
+    model: the model's name at the server
+    key: the environment variable that holds the server's key
+    options: further arguments for models
+    out: a .csv with the verdict in numbers
+    example: ctxexp check minilm http://localhost:7997
+    """
+    import pandas as pd
+
+    spare_processor()
+    verdict = checks.check(
+        reference, candidate or None, text=text or None, queries=queries or None, cosine=cosine, pooling=pooling,
+        model=model, key=key, options=shlex.split(options),
+    )  # fmt: skip
+    allowed = {"8bit": "8 bits", "4bit": "4 bits"}.get(rounding, rounding)
+    fields = asdict(verdict) | {"remedy": verdict.remedy}
+    layers, notes = fields.pop("layers"), fields.pop("notes")
+    row = {key: tuple(value.values()) if isinstance(value, dict) else value for key, value in fields.items()}
+    tables = {"check": Table("Verdict", pd.DataFrame([row]), notes=notes)}
+    if layers:
+        tables["layers"] = Table("Layers", pd.DataFrame(layers))
+    return Document(verdict.sentences, tables, status=0 if verdict.passes(allowed) else 1)  # type: ignore[arg-type]
+
+
+def passport(*args: str) -> int:
+    """Now `ctxexp check MODEL FILE text=...`."""
+    words = sorted(args[:2], key=lambda word: Path(word).suffix != "") if len(args) > 1 else ["MODEL", "FILE"]
+    raise ConfigError(
+        f"ctxexp passport is ctxexp check now, the model first: ctxexp check {_line([*words, *args[2:]])}"
+    )
+
+
+def diff(*args: str) -> int:
+    """Now `ctxexp check A B`."""
+    kept = [word for word in args if "=" not in word or word.startswith("text=")] or ["A", "B"]
+    raise ConfigError(f"ctxexp diff is ctxexp check now: ctxexp check {_line(kept)}")
+
+
+def _line(words: list[str]) -> str:
+    return shlex.join(words) if all(word != "MODEL" for word in words) else " ".join([*words, "text=TEXT"])

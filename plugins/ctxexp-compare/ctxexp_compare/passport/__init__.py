@@ -1,1 +1,0 @@
-"""The passport of vectors that another engine computed: which layer of the checkpoint each of them is."""
