@@ -19,7 +19,7 @@ from ctxexp_compare import Floor
 from ctxexp_compare.floors.make import domain_sentences, floor_of_domains
 from ctxexp_compare.floors.sample import collect, sampled
 from ctxexp_compare.light.fit import fit_rows
-from ctxexp_compare.light.floor import ADAPT_PAIRS, ALLOWED
+from ctxexp_compare.light.floor import ALLOWED, OWN_PAIRS
 from ctxexp_compare.light.pairs import WORDS, Pairs, Rows
 
 from ctxexp import Sentence
@@ -74,7 +74,7 @@ def cells(model: str, texts: dict[str, list[Sentence]]) -> list[Cell]:
         own = []
         for i in range(DRAWS):
             mine = np.isin(rows.sentence, np.random.default_rng(i).choice(rest, OWN, replace=False))
-            fit = fit_rows({kind: part_of(rows, mine)}, 1, most=ADAPT_PAIRS)
+            fit = fit_rows({kind: part_of(rows, mine)}, 1, most=OWN_PAIRS)
             own.append(Floor(title, "own", made.layers, (kind,), ("own",), *fit))
         for at, layer in enumerate(made.layers):
             cosines = tested.cosines(at, pairs)

@@ -1,4 +1,4 @@
-"""Floors of models, of vectors and of pairs: what the command says and writes, and bert_score's baseline."""
+"""Floors of models and of vectors: what the command says and writes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ctxexp_compare import Floor, floor
-from ctxexp_compare.floors.bert_score import baseline, greedy_match, unrelated_texts, write_baseline
 from ctxexp_compare.floors.command import answer, recall, table
 from ctxexp_compare.floors.make import registers
 
 import ctxexp
 from ctxexp.command import Experiment, configured
-from ctxexp.errors import ConfigError
 from tests.composed import run_command_line
 
 
@@ -29,7 +27,7 @@ def made() -> Floor:
 def test_a_floor_of_words_alone_is_shown(made: Floor) -> None:
     assert (made.kinds, made.layers) == (("words",), (0, 1))
     assert re.search(
-        r"\| words +\| 1 +\| -?0\.0\d\d +\|.*\| - +\| - ", table(made).markdown()
+        r"\| words +\| 1 +\| -?0\.0\d\d +\|.*\| - +\|\n", table(made).markdown()
     )  # of others it tells nothing
 
 
@@ -48,7 +46,7 @@ def test_an_answer_is_one_statement() -> None:
     assert "sentences of 6 and 150 words: " in answer(own, 0.5, (6, 150))[1]
 
 
-def test_vectors_and_pairs_from_elsewhere_make_a_floor(
+def test_vectors_from_elsewhere_make_a_floor(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -62,14 +60,6 @@ def test_vectors_and_pairs_from_elsewhere_make_a_floor(
     kept = Path("mine.floor.json").read_bytes()
     one, other = Floor.load("mine.floor.json"), Floor.of_vectors(x, lengths.tolist())
     assert one.probability(0.5, length=(4, 20)) == pytest.approx(other.probability(0.5, length=(4, 20)), abs=1e-5)
-    u = x / np.linalg.norm(x, axis=1, keepdims=True)
-    i, j = np.triu_indices(300, 1)
-    cells = zip((u[i] * u[j]).sum(axis=1).tolist(), lengths[i].tolist(), lengths[j].tolist(), strict=True)
-    Path("pairs.csv").write_text("cosine,length_a,length_b\n" + "".join(f"{c:.6f},{a},{b}\n" for c, a, b in cells))
-    assert run_command_line(["floor", "pairs.csv", "cosine=.5", "out=pairs.floor.json"]) == 0
-    again = Floor.load("pairs.floor.json")
-    assert again.probability(0.5, length=(4, 20)) == pytest.approx(one.probability(0.5, length=(4, 20)), abs=0.01)
-    assert "Is a cosine of 0.5 high in pairs" in capfd.readouterr().out
     assert run_command_line(["floor", "mine.npy", "cosine=.5", "length=6,150"]) == 0
     assert "\n- between sentences of 6 and 150 words: " in capfd.readouterr().out
     assert Path("mine.floor.json").read_bytes() == kept  # a question leaves the file of a text's as it is
@@ -88,8 +78,7 @@ def test_vectors_and_pairs_from_elsewhere_make_a_floor(
         (["mine.npy", "cosine=.5", "length=a"], "length=a: expected words, such as 12, or 6,150"),
         (["mine.npy", "text=few.txt"], "mine.npy has 300 vectors, few.txt has 1 sentences"),
         (["zeros.npy"], "of 40 sentences or more that aren't 0"),
-        (["missing.npy"], "missing.npy: expected vectors (n, dim) in NumPy's .npy"),
-        (["pairs.csv", "bert_score=x.tsv"], "bert_score=: its baselines need a model"),
+        (["missing.npy"], "missing.npy can't be read: FileNotFoundError"),
     ):
         assert run_command_line(["floor", *words, "replace=true"]) == 2
         assert said in capfd.readouterr().err
@@ -113,19 +102,18 @@ def test_recall_is_the_share_of_related_pairs_that_reach_each_cosine(tmp_path: P
     assert low <= found["found"][1] - found["found"][0] <= high
 
 
-def test_the_command_writes_a_floor_and_bert_score_s_file(
+def test_the_command_writes_a_floor_and_keeps_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("ctxexp_compare.floors.make.PAIRS", 4000)
-    monkeypatch.setattr("ctxexp_compare.floors.bert_score.PAIRS", 8)
     for name, sentences in list(registers("english").items())[:2]:
         Path(f"{name}.txt").write_text("".join(f"{one.text}\n" for one in sentences[:45]), encoding="utf-8")
     texts = ",".join(f"{path.name}" for path in sorted(Path().glob("*.txt")))
-    assert run_command_line(["floor", "gpt2", f"text={texts}", "bert_score=gpt2.tsv"]) == 0
+    assert run_command_line(["floor", "gpt2", f"text={texts}"]) == 0
     said = capfd.readouterr().out
     assert "Cosines of unrelated pairs, gpt2" in said
-    assert said.endswith("\ngpt2.floor.json\ngpt2.tsv\n")
+    assert said.endswith("\ngpt2.floor.json\n")
     own = Floor.load("gpt2.floor.json")
     assert own.kinds[:2] == ("words", "mean")
     assert len(own.domains) == 2
@@ -133,15 +121,13 @@ def test_the_command_writes_a_floor_and_bert_score_s_file(
     kept = Path("gpt2.floor.json").read_bytes()
     with monkeypatch.context() as without:  # a second one is refused before any work
         without.delattr("ctxexp_compare.floors.command.domain_sentences")
-        for words in ([], ["out=gpt2.tsv"], ["cosine=.5", "bert_score=gpt2.tsv"]):
+        for words in ([], ["cosine=.5", "out=gpt2.floor.json"]):
             assert run_command_line(["floor", "gpt2", *words]) == 2
             assert " is there already, and is kept" in capfd.readouterr().err
-        assert run_command_line(["pin", "gpt2", "out=gpt2.tsv"]) == 2
+        assert run_command_line(["pin", "gpt2", "out=gpt2.floor.json"]) == 2
     assert run_command_line(["floor", "gpt2", f"text={texts.partition(',')[0]}", "cosine=.5"]) == 0
     assert Path("gpt2.floor.json").read_bytes() == kept  # a question writes nothing
     capfd.readouterr()
-    lines = Path("gpt2.tsv").read_text().splitlines()
-    assert (lines[0], len(lines)) == ("LAYER,P,R,F", 6)
     assert run_command_line(["floor", "gpt2.floor.json", "cosine=.83", "length=12"]) == 0
     said = capfd.readouterr().out
     assert said.startswith("Is a cosine of 0.83 high in gpt2, layer 4, the last?\n- between sentences of 12 words: ")
@@ -154,29 +140,3 @@ def test_the_command_writes_a_floor_and_bert_score_s_file(
     Path("few.txt").write_text("One line.\n")
     assert run_command_line(["floor", "gpt2", "text=few.txt", "replace=true"]) == 2
     assert "few.txt has 1 distinct sentences: expected 40 or more" in capfd.readouterr().err
-
-
-def test_the_greedy_match_is_bert_score_s(tmp_path: Path) -> None:
-    """By its definition, one piece at a time; special pieces are matched with, and not counted."""
-    rng = np.random.default_rng(0)
-    a, b = rng.normal(size=(1, 4, 6)), rng.normal(size=(1, 5, 6))
-    own_a, own_b = np.array([0, 1, 1, 0], bool), np.array([0, 1, 1, 1, 0], bool)
-
-    def cosine(x: np.ndarray, y: np.ndarray) -> float:
-        return float(x @ y / np.linalg.norm(x) / np.linalg.norm(y))
-
-    precision = np.mean([max(cosine(x, y) for y in b[0]) for x in a[0, 1:3]])
-    recall = np.mean([max(cosine(x, y) for x in a[0]) for y in b[0, 1:4]])
-    scores = greedy_match(a, b, own_a, own_b)[:, 0]
-    assert scores.tolist() == pytest.approx([precision, recall, 2 * precision * recall / (precision + recall)])
-    pairs = unrelated_texts({"one": registers("english")["sport"]}, 0)
-    assert len({text for pair in pairs for text in pair}) == 2 * len(pairs)
-    encoder = Experiment(configured("bert")).encoder
-    values = baseline(encoder, pairs[:3])
-    assert values.shape == (5, 3)
-    assert (values[:, 2] <= 1).all()
-    write_baseline(tmp_path / "bert.tsv", values)
-    read = np.loadtxt(tmp_path / "bert.tsv", delimiter=",", skiprows=1)
-    assert read[:, 1:] == pytest.approx(values, abs=1e-7)
-    with pytest.raises(ConfigError, match="takes models of transformers"):
-        baseline(ctxexp.from_arrays([np.zeros((1, 2, 3))], [["a", "b"]]), pairs)

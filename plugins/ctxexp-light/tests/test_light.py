@@ -124,3 +124,15 @@ def test_floors_and_mistakes_have_their_status(bare: Path, tmp_path: Path) -> No
     assert typed("check", "one.pin", "few.npy")[0] == 2
     assert typed("check", "few.npy", "few.npy") == (0, typed("check", "few.npy", "few.npy")[1])
     assert "exit status: 0" in typed("check")[1]
+
+
+def test_a_pin_is_read_there(bare: Path, tmp_path: Path) -> None:
+    pin = pytest.importorskip("ctxexp_compare").pin(
+        "bert", text=[f"The bank number {i} was closed." for i in range(12)]
+    )
+    pin.save(tmp_path / "bert.pin")
+    for name, vectors, status in (("same", pin.vectors, 0), ("turned", pin.vectors[:, ::-1], 1)):
+        np.save(tmp_path / f"{name}.npy", vectors)
+        words = [str(bare), "-m", "ctxexp_light", "check", "bert.pin", f"{name}.npy"]
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == status, done.stdout + done.stderr

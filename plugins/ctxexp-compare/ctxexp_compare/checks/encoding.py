@@ -38,13 +38,14 @@ def encode(encoder: Encoder, sentences: Sequence[Sentence], *, batch: int = BATC
     return [encoded[i] for i in range(len(sentences))]
 
 
-def text_vectors(view: Encoder, texts: Sequence[str], pooling: str, *, batch: int = BATCH) -> np.ndarray:
-    """(n, dim) of whole texts in the last layer; NaN for a text without such a vector."""
+def text_vectors(view: Encoder, texts: Sequence[str], pooling: str, *, batch: int = BATCH, at: int = -1) -> np.ndarray:
+    """(n, dim) of whole texts in the last layer, or in that `at` this place among the view's; NaN for a text without
+    such a vector."""
     encoded = encode(view, [Sentence(text, (), ()) for text in texts], batch=batch)
     vectors = np.full((len(texts), view.dim), np.nan, np.float32)
     for i, one in enumerate(encoded):
         if pooling in one.units:
-            vectors[i] = one.layers[-1, one.units.index(pooling)]
+            vectors[i] = one.layers[at, one.units.index(pooling)]
     return vectors
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -12,13 +12,15 @@ import numpy as np
 
 from ctxexp import Encoder
 from ctxexp.command import Experiment, configured, registry
-from ctxexp.datasets import read_table, user_path
+from ctxexp.datasets import user_path
 from ctxexp.errors import ConfigError, DataError, error_text
 from ctxexp.maths import interval, resamples
 from ctxexp.report import Document, Table, check_absent, write_file
+from ctxexp_compare.checks.encoding import text_vectors
 from ctxexp_compare.checks.make import default_file
 from ctxexp_compare.floors.make import domain_sentences, floor_of_domains
-from ctxexp_compare.floors.sample import CHUNK, is_word
+from ctxexp_compare.floors.sample import is_word
+from ctxexp_compare.light.files import SUFFIXES, read_matrix
 from ctxexp_compare.light.fit import TAILS
 from ctxexp_compare.light.floor import Carried, Floor, Length
 from ctxexp_compare.light.pairs import WORDS, cosines_of
@@ -26,7 +28,6 @@ from ctxexp_compare.own_pairs import own_corpus
 from ctxexp_compare.space import evenly_spaced
 
 MOST = 5  # layers that are printed, evenly spaced
-TABLES = (".csv", ".tsv", ".parquet", ".jsonl")
 RELATED = 0.8  # of the highest score: pairs that count as related
 REPLICATES = 2000
 
@@ -51,15 +52,14 @@ def floor(
     pairs: Path | None = None,
     out: Path | None = None,
     options: str = "",
-    bert_score: Path | None = None,
     replace: bool = False,
 ) -> Document:
     """Measure what cosines unrelated words and sentences have in each layer: what a high one is, here and in another.
 
     In Python: `ctxexp_compare.Floor.load("minilm.floor.json").probability(0.83, length=(12, 20))`, and `carry`.
 
-    model: a model, quoted with its words: "minilm dtype=bfloat16"; the file of a floor; sentences' vectors (n, dim), a
-        .npy file; or a table of unrelated pairs with a column cosine, and may be length_a and length_b
+    model: a model, quoted with its words: "minilm dtype=bfloat16"; the file of a floor; or a file of sentences' vectors
+        (.npy, .npz, .safetensors, .parquet)
     other: another one: the cosine in it that lets through as many unrelated pairs as cosine= does in the first
     cosine: is it high? how many of unrelated pairs reach it, in the last layer
     length: words of the sentences whose cosine it is, such as 12, or 6,150 for a query and a passage; empty: as in text
@@ -69,38 +69,29 @@ def floor(
         document: how many of them either cosine finds
     out: the file; null: MODEL.floor.json, or none where cosine= asks
     options: further arguments for the models
-    bert_score: a file of bert_score's baselines too, of up to 1,000 pairs
     example: ctxexp floor bert cosine=0.83
     """
     if cosine is not None and not -1 <= cosine <= 1:
         raise ConfigError(f"cosine={cosine:g}: expected -1 to 1")
     sizes = _length(length)
     if other:
-        if cosine is None or out or bert_score or length:
+        if cosine is None or out or length:
             raise ConfigError("floor of two models takes cosine=, text=, pairs= and options=: a cosine is carried")
         return _carry([_side(one, text, options, is_question=True) for one in (model, other)], cosine, pairs)
     if pairs:
-        raise ConfigError("pairs= goes with two models; a table of unrelated cosines stands in a model's place")
+        raise ConfigError("pairs= goes with two models")
     if cosine is None and out is None:  # a question alone writes nothing
         out = default_file(_title(model, options), "floor.json")
-    files = [path for path in (out, bert_score) if path]
-    for path in () if replace else files:
-        check_absent(path)
-    made, encoder, domains = _side(model, text, options, is_question=not files)
-    if bert_score and encoder is None:
-        raise ConfigError("bert_score=: its baselines need a model")
-    if out:
-        write_file(out, made.to_json())
-    if bert_score and encoder is not None:
-        from ctxexp_compare.floors import bert_score as files_of
-
-        files_of.write_baseline(bert_score, files_of.baseline(encoder, files_of.unrelated_texts(domains, 0)))
+    if out and not replace:
+        check_absent(out)
+    made, _ = _side(model, text, options, is_question=not out)
+    files = [write_file(out, made.to_json())] if out else []
     if cosine is not None:
         return Document(answer(made, cosine, sizes), files=files)
     return Document(tables={"floor": table(made)}, files=files)
 
 
-Side = tuple[Floor, Encoder | None, Mapping[str, Any]]
+Side = tuple[Floor, Encoder | None]
 
 
 def _length(typed: str) -> Length | None:
@@ -116,33 +107,33 @@ def _length(typed: str) -> Length | None:
 
 def _title(model: str, options: str) -> str:
     path = user_path(model)
-    return path.stem if path.suffix in (*TABLES, ".npy") else Experiment(configured(model, options=options)).title
+    return path.stem if path.suffix in SUFFIXES else Experiment(configured(model, options=options)).title
 
 
 def _side(model: str, text: str, options: str, *, is_question: bool) -> Side:
-    """The floor of what stands for a model, and where it is one its encoder and the sentences by domain."""
+    """The floor of what stands for a model, and its encoder where it is one."""
     path = user_path(model)
     if path.suffix == ".json" and path.is_file():
-        return Floor.load(path), None, {}
-    if path.suffix == ".npy":
-        return floor_of_vectors(path, text), None, {}
-    if path.suffix in TABLES:
-        return floor_of_pairs(path), None, {}
+        return Floor.load(path), None
+    if path.suffix in SUFFIXES:
+        return floor_of_vectors(path, text), None
     texts = [word.strip() for word in text.split(",") if word.strip()]
     by_domain = {Path(one).stem: one for one in texts}
     if len(by_domain) < len(texts):
         raise ConfigError(f"text={text}: two files have one name, by which domains are known; rename one")
     encoder, every, title = domain_sentences(model, by_domain if len(texts) > 1 else text or None, options)
     label = ", ".join(every) if text or encoder.corpus is not None else "embedded sentences"
-    return floor_of_domains(encoder, every, title, label, is_question=is_question), encoder, every
+    return floor_of_domains(encoder, every, title, label, is_question=is_question), encoder
 
 
 def floor_of_vectors(file: Path, text: str) -> Floor:
     """The floor of vectors in a file, of the sentences of a text, one a line; without a text lengths don't count."""
     try:
-        x = np.load(file, allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise DataError(f"{file}: expected vectors (n, dim) in NumPy's .npy ({error_text(error)})") from None
+        x = read_matrix(file)
+    except (OSError, ValueError, KeyError) as error:
+        raise DataError(f"{file} can't be read: {error_text(error)}") from None
+    if x is None:
+        raise DataError(f"{file} holds no vectors of texts (n, dim)")
     lengths = None
     if text:
         sentences = registry().find("dataset", "text").factory(path=text).sentences
@@ -150,23 +141,6 @@ def floor_of_vectors(file: Path, text: str) -> Floor:
         if len(lengths) != len(x):
             raise DataError(f"{file} has {len(x)} vectors, {text} has {len(lengths)} sentences: expected one of each")
     return replace(Floor.of_vectors(x, lengths), title=file.stem, text=Path(text).name if text else file.name)
-
-
-def floor_of_pairs(file: Path) -> Floor:
-    """The floor of the cosines of a table of pairs, with both lengths where it has them."""
-    names = ["cosine", "length_a", "length_b"]
-    try:
-        rows = [row for _, row in read_table(file)]
-        names = names if "length_a" in (rows or [{}])[0] else names[:1]
-        cells = np.array([[float(row[name]) for name in names] for row in rows])
-    except KeyError as error:
-        raise DataError(f"{file}: no column {error}; it has {', '.join(rows[0])}") from None
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{file}: expected numbers ({error_text(error)})") from None
-    if not len(cells):
-        raise DataError(f"{file}: no pairs")
-    lengths = cells[:, 1:] if len(names) > 1 else None
-    return replace(Floor.of_pairs(cells[:, 0], lengths), title=file.stem, text=file.name)
 
 
 def answer(floor: Floor, cosine: float, length: Length | None) -> list[str]:
@@ -181,8 +155,6 @@ def answer(floor: Floor, cosine: float, length: Length | None) -> list[str]:
         if share <= TAILS[-1]:
             reach = f"at most {max(high, TAILS[-1]):.2%} of unrelated pairs reach it"
         lines.append(f"- between {_pairs(kind, size)}: {verdict}; {reach}")
-        if not floor.separates(length=size, pooling=kind):
-            lines.append("  inseparable: half of one kind of text's unrelated pairs reach what 5% of another's do")
     return [*lines, f"Of {floor.text}: another kind of text may have another floor, and text= measures yours."]
 
 
@@ -219,23 +191,20 @@ def table(floor: Floor) -> Table:
             here: dict[str, Any] = {"layer": layer, "pooling": kind}
             cosines = {f"exceeded_by_{p:g}": floor.threshold(p, **here) for p in shares}
             errors = {"held_out": floor.held_out_error(**here), "domains": floor.domain_error(**here)}
-            tells = floor.separates(**here) if len(floor.domains) > 1 else None
-            rows.append({"kind": kind, **here, **cosines, **errors, "separates": tells})
+            rows.append({"kind": kind, **here, **cosines, **errors})
     frame = pd.DataFrame(rows).drop(columns="pooling")
-    columns = ["pairs of", "layer", *shares.values(), "error, held out", "in one domain", "5% tells"]
+    columns = ["pairs of", "layer", *shares.values(), "error, held out", "in one domain"]
     shown = evenly_spaced(floor.layers, MOST)
     cells = [
         [
             row["kind"], str(row["layer"]),
-            *("-" if np.isnan(row[key]) else f"{row[key]:.3f}" for key in frame.columns[2:-1]),
-            {None: "-", True: "yes", False: "inseparable"}[row["separates"]],
+            *("-" if np.isnan(row[key]) else f"{row[key]:.3f}" for key in frame.columns[2:]),
         ]
         for row in rows if row["kind"] in _spoken(floor) and row["layer"] in shown
     ]  # fmt: skip
     notes = [
         f"text: {floor.text}",
-        "errors: of a probability up to .1, at most, on sentences that it wasn't fitted to (of a table of pairs: on "
-        "pairs, which may be of the same sentences, so that it is more), and in a single domain",
+        "errors: of a probability up to .1, at most, on sentences that it wasn't fitted to, and in a single domain",
     ]
     return Table(f"Cosines of unrelated pairs, {floor.title}", frame, columns, cells, notes)
 
@@ -244,7 +213,7 @@ def _carry(sides: Sequence[Side], cosine: float, pairs: Path | None) -> Document
     """The cosine of the first in the second, within domains and across, and what it costs in recall."""
     import pandas as pd
 
-    (here, one, _), (there, two, _) = sides
+    (here, one), (there, two) = sides
     found = {"in one kind of text" if len(here.domains) > 1 else "": here.carry(there, cosine)}
     if here.across is not None and there.across is not None:
         found["across kinds of text"] = here.carry(there, cosine, across=True)
@@ -283,19 +252,11 @@ def recall(
     related = np.array([(pair.first, pair.second) for pair in corpus.pairs if pair.gold >= RELATED * most])
     reached = []
     for encoder, cosine in zip(encoders, cosines, strict=True):
-        x = np.stack([*_sentence_vectors(encoder, corpus.sentences)])
+        if (view := encoder.sentence_encoder()) is None:
+            raise ConfigError(f"pairs=: {encoder.title or encoder.name} has no vectors of sentences")
+        x = text_vectors(view, [sentence.text for sentence in corpus.sentences], view.poolings[0])
         reached.append(cosines_of(x, *related.T) >= cosine)
     gains = reached[1].astype(np.float64) - reached[0]
     draws = resamples([len(gains)], REPLICATES, np.random.default_rng(0))
     low, high = interval(np.concatenate([counts @ gains / len(gains) for counts in draws])[None])
     return {"found": (reached[0].mean(), reached[1].mean()), "difference": (low.item(), high.item())}
-
-
-def _sentence_vectors(encoder: Encoder, sentences: Sequence[Any]) -> Iterable[np.ndarray]:
-    """The last layer's vectors by the model's own pooling. Raises ConfigError for a model of words alone."""
-    view = encoder.sentence_encoder()
-    if view is None:
-        raise ConfigError(f"pairs=: {encoder.title} has no vectors of sentences")
-    for at in range(0, len(sentences), CHUNK):
-        for one in view.encode(sentences[at : at + CHUNK]):
-            yield one.layers[-1, one.units.index(view.poolings[0])]

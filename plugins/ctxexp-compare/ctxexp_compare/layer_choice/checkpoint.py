@@ -10,15 +10,16 @@ from __future__ import annotations
 import copy
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ctxexp import Encoder, Sentence, Transform
+from ctxexp import Encoder, Transform
 from ctxexp.errors import ModelError, error_text
 from ctxexp.report import write_file
+from ctxexp_compare.checks.encoding import text_vectors
 
 POOLINGS = {"mean": "mean_tokens", "cls": "cls_token", "last": "lasttoken"}  # by the names of ours
 MODULES, SETTINGS = "sentence_transformers.models.", "config_sentence_transformers.json"
@@ -184,11 +185,9 @@ def _check(view: Any, layer: int, folder: Path, pooling: str, transform: Fitted 
         )
 
 
-def layer_vectors(view: Any, texts: list[str] | tuple[str, ...], layer: int, pooling: str) -> np.ndarray:
+def layer_vectors(view: Any, texts: Sequence[str], layer: int, pooling: str) -> np.ndarray:
     """The layer's vectors of texts (n, dim) float32 by one pooling."""
-    at = list(view.layer_numbers).index(layer)
-    rows = view.encode([Sentence(text, (), ()) for text in texts])
-    return np.stack([one.layers[at, one.units.index(pooling)] for one in rows]).astype(np.float32)
+    return text_vectors(view, texts, pooling, at=list(view.layer_numbers).index(layer))
 
 
 def _write_json(path: Path, content: object) -> Path:

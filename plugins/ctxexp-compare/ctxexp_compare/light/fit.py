@@ -120,15 +120,6 @@ def fit_rows(rows: Mapping[str, Rows], n_domains: int, *, most: int, seed: int =
     return FloorFit(coefficients, across, offsets, held_out, bounds)
 
 
-def fit_pairs(cosines: np.ndarray, lengths: np.ndarray | None) -> FloorFit:
-    """Fit the cosines (m,) of unrelated pairs that are given, of two sentences of these lengths (m, 2)."""
-    half = np.random.default_rng(1).permutation(len(cosines)) % 2 == 0
-    error = np.array([[tail_error(cosines[half], cosines[~half])]])
-    bounds = (1, 1) if lengths is None else (int(lengths.min()), int(lengths.max()))
-    offsets = np.zeros((1, 1, 1, len(TAILS), 2))
-    return FloorFit(fit_quantiles(cosines, lengths)[None, None], None, offsets, error, bounds)
-
-
 def tail_error(one: np.ndarray, other: np.ndarray) -> float:
     """How far a share of pairs is off, at most, that should reach a quantile of up to TAIL: of either half's cosines in
     the other, the mean."""

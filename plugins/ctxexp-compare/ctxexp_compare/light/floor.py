@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .fit import TAIL, TAILS, fit_pairs, fit_rows, quantiles, tail_probability
+from .fit import TAIL, TAILS, fit_rows, quantiles, tail_probability
 from .pairs import WORDS, Rows
 
 FORMAT = "ctxexp floor 3"  # of the file: `floor.schema.json` beside this one
 Length = float | tuple[float, float]
-ADAPT_PAIRS = 100_000
-FEWEST_PAIRS = 200
+OWN_PAIRS = 100_000
 FEWEST = 40  # sentences of a domain: 780 pairs
 ALLOWED = 0.02  # by which what a carried threshold lets through may be off
 IN_KNOWN = ALLOWED / 2  # in the floor's own domains: others differ more
@@ -221,56 +220,18 @@ class Floor:
         error = self.held_out_error(layer=choices.get("layer"), pooling=choices.get("pooling"))
         return max(0.0, min(own) - error), min(1.0, max(own) + error)
 
-    def separates(self, probability: float = 0.05, **choices: Any) -> bool:
-        """Whether one cosine tells anything in all of the floor's domains: not where half of the unrelated pairs of one
-        reach what only this share of another's do; a single domain can't show it. `choices` are `length`, `layer` and
-        `pooling`.
-
-        Example:
-            >>> Floor.of_vectors(np.random.default_rng(0).normal(size=(400, 20)), [10] * 400).separates()
-            True
-        """
-        lowest = min(self.threshold(probability, domain=name, **choices) for name in self.domains)
-        return all(self.probability(lowest, domain=name, **choices) < 0.5 for name in self.domains)
-
-    def adapt(
-        self,
-        vectors: npt.ArrayLike,
-        lengths: Sequence[int] | None = None,
-        *,
-        layer: int | None = None,
-        pooling: str | None = None,
+    @classmethod
+    def of_vectors(
+        cls, vectors: npt.ArrayLike, lengths: Sequence[int] | None = None, *, layer: int = 0, pooling: str = "mean"
     ) -> Floor:
-        """The floor of a text of your own, for one layer and pooling, from its sentences' vectors: a domain moves
-        probabilities by far more than a few hundred sentences leave open.
+        """The floor of one layer, from sentences' vectors in hand.
 
         Args:
             vectors: (n, dim), of 40 sentences or more; with 100 the share that reaches the threshold of 5% is off by
                 .05 at most, as a rule.
             lengths: Words of each sentence, punctuation not counted; None: lengths don't count.
-            layer: The layer that they are of; None: the last.
-            pooling: Their pooling; None: the model's own way.
-
-        Returns:
-            A floor of that layer and pooling alone.
-
-        Example:
-            >>> rng = np.random.default_rng(0)
-            >>> floor = Floor.of_vectors(rng.normal(size=(400, 20)), [10] * 400)
-            >>> own = floor.adapt(rng.normal(size=(400, 20)) + 1, [10] * 400)
-            >>> own.threshold(0.5, length=10) > floor.threshold(0.5, length=10) + 0.2
-            True
-        """
-        own = Floor.of_vectors(
-            vectors, lengths, layer=self.layers[self._layer(layer)], pooling=self.kinds[self._kind(pooling)]
-        )
-        return replace(own, title=self.title)
-
-    @classmethod
-    def of_vectors(
-        cls, vectors: npt.ArrayLike, lengths: Sequence[int] | None = None, *, layer: int = 0, pooling: str = "mean"
-    ) -> Floor:
-        """The floor of one layer, from sentences' vectors in hand; see `adapt`.
+            layer: The layer that they are of.
+            pooling: Their pooling.
 
         Raises:
             ValueError: Fewer than 40 vectors that aren't 0, or not as many lengths.
@@ -284,31 +245,8 @@ class Floor:
             )
         every = np.arange(len(x))
         rows = Rows(x[None], every, np.zeros(len(x), np.int64), n, np.full(len(x), -1))
-        fit = fit_rows({pooling: rows}, 1, most=ADAPT_PAIRS)
+        fit = fit_rows({pooling: rows}, 1, most=OWN_PAIRS)
         return cls("vectors", "own", (layer,), (pooling,), ("own",), *fit)
-
-    @classmethod
-    def of_pairs(cls, cosines: npt.ArrayLike, lengths: npt.ArrayLike | None = None) -> Floor:
-        """The floor of one layer, from the cosines (m,) of 200 unrelated pairs or more, and their lengths (m, 2).
-
-        Pairs don't say which sentences they share, so that `held_out` is the error on other pairs of these sentences:
-        on other sentences it is larger.
-
-        Raises:
-            ValueError: Fewer pairs, or no such shapes.
-
-        Example:
-            >>> cosines = np.random.default_rng(0).normal(0.2, 0.1, size=1000)
-            >>> abs(Floor.of_pairs(cosines).threshold(0.5) - 0.2) < 0.02
-            True
-        """
-        x = np.asarray(cosines, np.float64)
-        n = None if lengths is None else np.asarray(lengths, np.int64)
-        if x.ndim != 1 or len(x) < FEWEST_PAIRS or not (abs(x) <= 1.0001).all():
-            raise ValueError(f"expected cosines of {FEWEST_PAIRS} pairs or more, -1 to 1, got {x.shape}")
-        if n is not None and (n.shape != (len(x), 2) or (n < 1).any()):
-            raise ValueError(f"expected two lengths of 1 or more for each of {len(x)} pairs, got {n.shape}")
-        return cls("pairs", "own", (0,), ("pairs",), ("own",), *fit_pairs(x, n))
 
     def domain_error(self, *, layer: int | None = None, pooling: str | None = None) -> float:
         """How far off a probability up to .1 can be in one of the floor's domains, taken alone; NaN of a single one."""
