@@ -139,8 +139,8 @@ def _artefacts(results: Results) -> list[str]:
     twice = sorted(word for word in words if word != word.casefold() in words)
     if twice and model.details.get("lower_cases"):
         clauses.append(
-            f"the tokenizer lower-cases, so that {twice[0]!r} and {twice[0].casefold()!r} are one string to it and two "
-            f"words here ({len(twice)} such pairs): words.fold_case=true"
+            f"the tokenizer lower-cases: {twice[0]!r} and {twice[0].casefold()!r} are one string to it, two words here "
+            f"({len(twice)} such pairs), which words.fold_case=true joins"
         )
     return clauses
 

@@ -207,7 +207,7 @@ def colours(labels: Sequence[str]) -> dict[str, str]:
     hues: dict[str, str] = {}
     for name in sorted(families, key=lambda name: (name not in FIXED, name)):
         # the fixed colours stay free even where their models are absent: a label's colour mustn't depend on the others
-        free = (c for c in _preferences(name) if c not in hues.values() and (name in FIXED or c not in FIXED.values()))
+        free = (c for c in preferences(name) if c not in hues.values() and (name in FIXED or c not in FIXED.values()))
         hues[name] = next(free)
     colour_of: dict[str, str] = {}
     shaded: list[tuple[str, str]] = []
@@ -234,7 +234,7 @@ def _stable_hash(text: str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8], "big")
 
 
-def _preferences(name: str) -> Iterator[str]:
+def preferences(name: str) -> Iterator[str]:
     """The colours a family would take, best first; never ends."""
     if name in FIXED:
         yield FIXED[name]

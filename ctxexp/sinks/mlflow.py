@@ -27,7 +27,7 @@ from ctxexp.files.environment import provenance_tags
 from ctxexp.files.job_folder import STATE
 from ctxexp.report.charts import line_styles
 from ctxexp.report.style import SUMMARY as SUMMARY_COLOUR
-from ctxexp.report.style import colours
+from ctxexp.report.style import colours, family, preferences
 from ctxexp.results import Results
 from ctxexp.sinks import Run, Sink, Status, Sweep, SweepReport, database, views
 from ctxexp.sinks.database import BUNDLE, ERROR, KIND, LOGGED, SWEEP, tracking_errors
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from mlflow.entities import Run as MlflowRun
 _log = logging.getLogger("ctxexp")
 MAX_METRICS, MAX_PARAMS = 1000, 100  # a batch, over HTTP
+LAST_RUNS = 50  # of an experiment, whose colours differ
 
 
 @cache
@@ -147,7 +148,8 @@ class MlflowSink(Sink):
         ]
         sizes = {"n_layers": results.info.model.n_layers or None, "dim": results.info.model.dim or None}
         params = views.flat(run.params) | views.flat({"model": sizes})
-        stored = self._create_run(run.name, views.tags_of(run) | texts, params, run.began_ms, metrics)
+        tags = views.tags_of(run) | texts | {views.COLOUR: self._free_colour(run.name)}
+        stored = self._create_run(run.name, tags, params, run.began_ms, metrics)
         run_id = stored.info.run_id
         if results.by_key:
             self._set_tags(run_id, {views.NOTE: views.job_note(results, self.experiment_id, run_id)})
@@ -159,6 +161,13 @@ class MlflowSink(Sink):
             views.set_note(self.client, self.experiment_id, note)
         self._close_run(stored, run.status, run.error, run.ended_ms)
         return stored
+
+    def _free_colour(self, name: str) -> str:
+        """The colour of the run's model, as its page has it; the next one where another of the experiment's last runs
+        has that, since MLflow draws them beside each other."""
+        others = self.client.search_runs([self.experiment_id], max_results=LAST_RUNS)
+        taken = {run.data.tags.get(views.COLOUR) for run in others}
+        return next(colour for colour in preferences(family(name)) if colour not in taken)
 
     def _curves(self, results: Results) -> tuple[dict[str, np.ndarray], dict[str, str], dict[str, str]]:
         """The curves to log, each (n_layers,), by key; their names in MLflow; and tags on them. Infinity, which MLflow

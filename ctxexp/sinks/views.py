@@ -13,7 +13,6 @@ from urllib.parse import urlencode
 from ctxexp.files.credentials import redact
 from ctxexp.report.findings import comparison_finding, sweep_finding
 from ctxexp.report.page import REPORT
-from ctxexp.report.style import colours, family
 from ctxexp.report.terminal import WIDEST, answer
 from ctxexp.report.wording import LabelledResults
 from ctxexp.results import Results
@@ -110,9 +109,7 @@ def headline(error: str) -> str:
 
 def tags_of(run: Run) -> dict[str, str]:
     """The tags of a job's run."""
-    model = family(run.name)
-    colour = colours([model])[model]  # as its page and figures have it
-    tags = {**source_tags(run.source), KIND: "job", KEY: run.key, BUNDLE: run.id, COLOUR: colour}
+    tags = {**source_tags(run.source), KIND: "job", KEY: run.key, BUNDLE: run.id}
     return tags | ({SWEEP: run.sweep} if run.sweep else {})
 
 

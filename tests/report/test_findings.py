@@ -120,8 +120,8 @@ def test_known_artefacts_stand_in_the_first_sentence_with_what_shows_the_curve_w
     info = replace(loud.info, model=replace(loud.info.model, details={"lower_cases": True}))
     assert replace(loud, info=info).sentence.partition("0.50 in the last layer; ")[2] == (
         "one direction holds up to 97% of the variance in layers 0 and 2 to 3: transform=all_but_the_top takes it off; "
-        "the text repeats sentences: contextuality/no_near_duplicates ends at 0.50; the tokenizer lower-cases, so that "
-        "'The' and 'the' are one string to it and two words here (1 such pairs): words.fold_case=true."
+        "the text repeats sentences: contextuality/no_near_duplicates ends at 0.50; the tokenizer lower-cases: "
+        "'The' and 'the' are one string to it, two words here (1 such pairs), which words.fold_case=true joins."
     )
     causal = replace(loud, info=replace(info, model=replace(info.model, causal=True, details={}))).sentence
     assert "control=no_first leaves first words out" in causal

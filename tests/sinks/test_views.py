@@ -65,6 +65,17 @@ def test_a_lone_run_has_a_link_and_a_note(client: MlflowClient, tmp_path: Path) 
     )
 
 
+def test_lone_runs_of_one_model_differ_in_colour(client: MlflowClient, tmp_path: Path) -> None:
+    colours = []
+    for i in range(3):
+        folder = tmp_path / "results" / str(i) / "0"
+        folder.mkdir(parents=True)
+        sent = MlflowSink(experiment="study").send(run_of(folder, tmp_path), measured())
+        colours.append(client.get_run(sent["run_id"]).data.tags["mlflow.runColor"])
+    assert colours[0] == "#1f77b4"  # bert's
+    assert len({*colours}) == 3
+
+
 def test_a_note_that_a_person_wrote_stays(client: MlflowClient) -> None:
     def note() -> str:
         return str(client.get_experiment(experiment(client)).tags["mlflow.note.content"])
