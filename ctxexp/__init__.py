@@ -6,6 +6,7 @@
     compare(results)                      several Results side by side: a frame, figures, a table in a notebook
     from_transformers(model, tokenizer)   a transformers model in memory, for `measure`, with options of its own
     from_arrays(vectors, words)           vectors in memory, for `measure`
+    layer(model), floor(model), ...       each verb of the command, with its keys: `help(ctxexp.layer)`
 
 A model is a name (`gpt2`), a repository of the hub or a folder; a text is sentences, or a file with one a line. Results
 have `sentence`, `summary()`, `plot(measure)`, `report()` and every number in `frame`: `help(ctxexp.Results)`.
@@ -28,7 +29,7 @@ Example:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ctxexp.lazy import lazy_names
 
@@ -94,7 +95,19 @@ __all__ = [
     "runs",
 ]
 
-__getattr__ = lazy_names(__name__, __file__)
+_public = lazy_names(__name__, __file__)
+
+
+def __getattr__(name: str) -> Any:
+    """A public name, or a verb of the command as a function."""
+    try:
+        return _public(name)
+    except AttributeError:
+        if name.startswith("_"):
+            raise
+    from ctxexp.command.cli import python_verb
+
+    return python_verb(name)
 
 
 def __dir__() -> list[str]:

@@ -35,21 +35,25 @@ _MEANT = {  # others' words, by ours
     "first": "cls",
     "max_explainable_variance": "mev",
     "anisotropy": "isotropy",
-    "self_similarity": "selfsim",
+    "self_similarity": "selfsim similarity",
     "all_but_the_top": "pca abtt",
     "whitening": "whiten",
     "metric": "metrics measures",
     "models": "list",
-    "run": "measure",
+    "run": "measure analyze analyse evaluate eval",
+    "report": "plot plots figure figures chart html",
+    "check": "quantize quantise regression verify",
+    "out": "output export save csv outfile output_file",
     "text": "dataset data corpus sentences file path input",
     "dataset.column": "column text_column field",
-    "tracking.folder": "output out output_dir outdir save_dir",
+    "tracking.folder": "output output_dir outdir save_dir",
     "sink.mlflow.uri": "tracking_uri mlflow.tracking_uri tracking.uri mlflow.uri",
     "sink.mlflow.experiment": "experiment_name mlflow.experiment_name tracking.experiment project",
     "model.layers": "layer layers",
     "weights=untrained": "untrained random_init pretrained",
     "device": "gpu cuda use_gpu",
     "words.sample": "max_sentences n limit num_sentences n_sentences subset",
+    "words.mean": "words.weights",
     "words.lower": "lowercase do_lower_case uncased",
     "batch_tokens": "batch_size batch bs",
     "bootstrap": "ci n_bootstrap resamples confidence",
@@ -57,14 +61,17 @@ _MEANT = {  # others' words, by ours
     "seed": "random_state",
     "verbose": "v quiet",
 }
-SYNONYMS = {theirs: ours for ours, words in _MEANT.items() for theirs in words.split()}
+SYNONYMS: dict[str, list[str]] = {}
+for _ours, _words in _MEANT.items():
+    for _theirs in _words.split():
+        SYNONYMS.setdefault(_theirs, []).append(_ours)
 
 
 def suggestions(name: str, known: Iterable[str]) -> list[str]:
     """At most two of `known` that `name` may have meant: what it begins, then what it resembles."""
     names = sorted(known)
-    if (meant := SYNONYMS.get(name)) in names:
-        return [meant]
+    if meant := [one for one in SYNONYMS.get(name, ()) if one in names]:
+        return meant[:2]
     name = name[:100]
     begun = [n for n in names if (len(name) > 2 and n.startswith(name)) or n.casefold() == name.casefold()]
     return list(dict.fromkeys(begun + difflib.get_close_matches(name, names, n=2, cutoff=0.6)))[:2]

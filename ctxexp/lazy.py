@@ -8,6 +8,7 @@ from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 
@@ -41,3 +42,12 @@ def lazy_names(package: str, file: str) -> Callable[[str], Any]:
         return value
 
     return find
+
+
+class VerbPackage(ModuleType):
+    """A package by whose name the command has a verb too: called, it is that one, as `ctxexp.sinks("gpt2")`."""
+
+    def __call__(self, *args: object, **keys: object) -> Any:
+        from ctxexp.command.cli import python_verb
+
+        return python_verb(self.__name__.rpartition(".")[2])(*args, **keys)

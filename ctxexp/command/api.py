@@ -13,7 +13,7 @@ from functools import partial
 from io import IOBase
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Never
+from typing import TYPE_CHECKING, Any
 
 from ctxexp.baselines import Baseline
 from ctxexp.controls import Control
@@ -25,7 +25,7 @@ from ctxexp.host import callers_process, plain
 from ctxexp.metrics import Metric
 from ctxexp.model import Encoder
 from ctxexp.models.huggingface import from_transformers
-from ctxexp.plugins.registry import load_plugin_files, option_names, registry
+from ctxexp.plugins.registry import GROUPS, load_plugin_files, names_in_file, option_names, registry
 from ctxexp.progress import Progress
 from ctxexp.report.wording import unique_labels
 from ctxexp.results import Results
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 KEYS = {key: key for key in ("seed", "min_contexts", "bootstrap", "weights", "device")}
 KEYS |= {"column": "dataset.column", "layers": "model.layers"}  # keywords of `measure`, by the config's keys
-OTHERS = ("metrics", "baseline", "transform", "control", "tokenizer", "options", "folder", "progress")
+OTHERS = ("metrics", "tokenizer", "options", "folder", "progress")
 PARTS = ("transform", "control", "baseline")  # given by name or as an object
 TEXT_SECOND = "the model stands first, then the text: ctxexp.measure(model, text)"
 log = logging.getLogger("ctxexp")
@@ -65,7 +65,7 @@ def measure(
     options: str | Sequence[str] | Mapping[str, object] = (),
     folder: str | Path | None = None,
     progress: bool | Progress = True,
-    **unknown: Never,
+    **others: object,
 ) -> Results:
     """The results of a run of the command with these choices; nothing is logged.
 
@@ -90,6 +90,7 @@ def measure(
         tokenizer: The fast tokenizer of a model of transformers; None: the one beside it in a pipeline or a
             SentenceTransformer, else that of the files which the model was loaded from.
         options: Other keys of the command line: `{"words.max_contexts": 256}`, or its words, `["dtype=bfloat16"]`.
+        others: The same as keywords, where they have no dot: `dtype="bfloat16"`, `pooling="first"`.
         folder: Folder for files that metrics write; None: they are deleted.
         progress: Progress bars, none, or a Progress of your own.
 
@@ -110,7 +111,7 @@ def measure(
     config = configured(
         model, text, options, metrics=metrics, column=column, seed=seed, min_contexts=min_contexts,
         bootstrap=bootstrap, weights=weights, layers=layers, device=device, baseline=baseline, transform=transform,
-        control=control, tokenizer=tokenizer, **unknown,
+        control=control, tokenizer=tokenizer, **others,
     )  # fmt: skip
     with TemporaryDirectory() as own, callers_process():
         return Experiment(config, Progress.of(progress)).run(Path(folder or own))
@@ -129,12 +130,13 @@ def configured(
         >>> config.model.name, config.dtype
         ('gpt2', 'bfloat16')
     """
-    from ctxexp.command.config import own_component, parse_config
+    from ctxexp.command.config import own_component, parse_config, section_error, section_names
+    from ctxexp.command.experiment import full_key
     from ctxexp.command.options import plain_config
     from ctxexp.command.overrides import read_choices, typed_model
 
-    for key in keywords.keys() - {*KEYS, *OTHERS}:
-        raise ConfigError(_unknown(key))
+    if "metric" in keywords:
+        keywords["metrics"] = keywords.pop("metric")
     model, text, options, keywords = map(plain, (model, text, options, keywords))
     chosen = {key: value for key, value in keywords.items() if value is not None}
     model = _model(model, chosen)
@@ -145,13 +147,22 @@ def configured(
     choices = {KEYS[key]: value for key, value in chosen.items() if key in KEYS}
     choices |= {kind: part for kind, part in parts.items() if isinstance(part, str)}
     if not isinstance(chosen.get("metrics"), Mapping | None):
-        choices["metric"] = chosen["metrics"]
+        names = chosen["metrics"]
+        is_file = isinstance(names, str) and names.endswith(".py")
+        choices["metric"] = names_in_file("metric", names) if is_file else names
     if isinstance(text, str | Path):
         choices |= {"dataset": "text", "dataset.path": text} if isinstance(text, Path) else {"dataset": text}
     more = options if isinstance(options, Mapping) else read_choices(_words(options))
     if isinstance(model, str):
         choices["model"], own = typed_model(model)
         more = {**read_choices(own), **more}
+    others = {key: value for key, value in chosen.items() if key not in (*KEYS, *OTHERS, *PARTS)}
+    for key in others.keys() & more.keys():
+        raise ConfigError(f"{key} is given twice, as an argument and in options: leave one out")
+    for key in others.keys() & {*section_names()}:
+        raise section_error(key, others[key])
+    more = {full_key(key, value, choices): value for key, value in {**more, **others}.items()}
+    _check_keys(more, others, in_memory=isinstance(model, Encoder))
     for key in choices.keys() & more.keys():
         raise ConfigError(f"{key} is given twice, as an argument and in options: leave one out")
     if "plugins" in more:
@@ -177,18 +188,20 @@ def configured(
     return replace(config, **objects)
 
 
-def _unknown(key: str) -> str:
-    """The message on a keyword that `measure` doesn't have: the nearest one, or the nearest key of the config."""
+def _check_keys(keys: Iterable[str], others: Mapping[str, object], *, in_memory: bool) -> None:
+    """Raise ConfigError for a keyword that no chosen option has, with the nearest one, and for one of a model by name
+    where the model is in memory."""
     from ctxexp.command.config import key_names
 
-    meant = {name: f"options={{{name!r}: ...}}" for name in key_names()}
-    meant |= {name: f"{name}=" for name in (*KEYS, *OTHERS)}
-    meant |= {"text": "text, the second argument", "metric": "metrics="}
-    close = [meant[name] for name in ([key] if key in meant else suggestions(key, meant))]
-    hint = f"; did you mean {' or '.join(close)}?" if close else f": it has {', '.join((*KEYS, *OTHERS))};"
-    return (
-        f"measure has no argument {key!r}{hint} the command's other keys go into options={{'model.pooling': 'first'}}"
-    )
+    usual = {*KEYS, *OTHERS, *PARTS, "text"}
+    meant = {one: f"options={{{one!r}: ...}}" for one in key_names() if "." in one} | {one: one for one in usual}
+    for key in keys:
+        if in_memory and key.startswith("model.") and key.rpartition(".")[2] in others:
+            raise ConfigError(f"{key}= is of a model by name: one in memory has its own; leave it out")
+        if key in others and key not in (*key_names(), *GROUPS):
+            close = [meant.get(one, one) for one in suggestions(key, [*key_names(), *usual])]
+            hint = f"; did you mean {' or '.join(close)}?" if close else f" ({', '.join(sorted(usual))})"
+            raise ConfigError(f"measure has no argument {key!r}{hint}")
 
 
 def load(folder: str | Path) -> Results:

@@ -10,6 +10,8 @@ import sys
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 import hydra
@@ -21,17 +23,19 @@ from omegaconf.errors import OmegaConfBaseException
 from ctxexp.command import compose
 from ctxexp.command.config import components_of, environment_unresolved, key_names
 from ctxexp.command.job import job_of, log_to_stderr, run_job, task, typed_overrides
-from ctxexp.command.overrides import quote
+from ctxexp.command.overrides import OWN, quote, read_choices
 from ctxexp.errors import ConfigError, CtxexpError, DiskError, line, suggestions
-from ctxexp.files import check_writable, disk_error_message, is_disk_full, user_path
+from ctxexp.files import check_place, check_writable, disk_error_message, is_disk_full, user_path
 from ctxexp.files.job_folder import new_id, read_state, try_state
 from ctxexp.files.process import process_tags, watch_parent_in_workers
 from ctxexp.jobs import error_message
 from ctxexp.jobs.sending import check_sinks
-from ctxexp.jobs.sweep import last_failure, open_sweep, settled
+from ctxexp.jobs.sweep import answered, last_failure, open_sweep, settled
+from ctxexp.plugins.arguments import convert_value
 from ctxexp.plugins.registry import GROUPS, add_config_folder, config_folder, registry
 from ctxexp.progress import show
 from ctxexp.report.page import OPEN_FLAG, open_when_made
+from ctxexp.report.terminal import Document, deliver, run_document
 from ctxexp.sinks import Sink, Sweep
 
 if TYPE_CHECKING:
@@ -45,7 +49,7 @@ def _parse_flags(argv: list[str]) -> Namespace:
 
     def refuse(message: str) -> NoReturn:
         names = [re.sub("^-+|=.*", "", word).replace("-", "_") for word in argv if word.startswith("-")]
-        keys = [*GROUPS, "text", *key_names()]
+        keys = [*GROUPS, "text", *OWN, *key_names()]
         close = [f"; did you mean {key}=...?" for name in names for key in suggestions(name, keys)]
         hint = close[0] if close else "; what is chosen is written key=value"
         unquoted = re.sub(r"=[^\s']+", "=...", message)  # which values are secret isn't known yet
@@ -71,9 +75,32 @@ def _parse_flags(argv: list[str]) -> Namespace:
 
 
 def run_experiment(argv: list[str]) -> int:
-    """Run one job or a sweep, or print its config where the flags ask for that; returns the exit status."""
+    """Run one job or a sweep, or print its config where the flags ask for that; returns the exit status. As of every
+    verb, `json=true` and `out=` say where the answer goes."""
     log_to_stderr()
     flags = _parse_flags(argv)
+    own = [word for word in flags.overrides if word.partition("=")[0] in OWN]
+    chosen = {key: convert_value(key, value, str if key == "out" else bool) for key, value in read_choices(own).items()}
+    flags.overrides = [word for word in flags.overrides if word not in own]
+    out = user_path(str(chosen["out"])) if "out" in chosen else None
+    if out:
+        check_place(out, "table", is_folder=True, replaces=bool(chosen.get("replace")))
+    return deliver(
+        "run", partial(_run, flags, has_document=bool(own)), out, as_json=bool(chosen.get("json")), shown=False
+    )
+
+
+def _run(flags: Namespace, *, has_document: bool) -> Document | int:
+    """Run what the flags say; the exit status, or what was found too."""
+    status = _run_application(flags)
+    runs, folder = answered()
+    if not has_document or not runs:
+        return status
+    return replace(run_document(runs, [folder / "report.html", *folder.glob("[rc]*.csv")]), status=status)
+
+
+def _run_application(flags: Namespace) -> int:
+    """Run one job or a sweep, or print its config where the flags ask for that; returns the exit status."""
     if flags.open:
         open_when_made()
     add_config_folder(flags.config_dir)

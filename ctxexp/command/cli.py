@@ -20,30 +20,33 @@ import inspect
 import json
 import logging
 import re
+import shlex
 import signal
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property, partial, wraps
 from inspect import Parameter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, get_origin
 
 from ctxexp.command.help import EXAMPLE, columns, help_of
-from ctxexp.errors import ConfigError, CtxexpError, DiskError, line, near, short, suggestions
-from ctxexp.files import absent_folder, check_absent, check_writable, user_path
+from ctxexp.errors import ConfigError, CtxexpError, line, near, short, suggestions
+from ctxexp.files import absent_folder, check_place, user_path
 from ctxexp.files.code_version import __version__, skip_damaged
 from ctxexp.files.credentials import mask
 from ctxexp.host import open_streams
 from ctxexp.plugins import COMMAND
-from ctxexp.plugins.arguments import parse_value, type_hints, type_text, value_text
-from ctxexp.plugins.registry import refuse_typed, registry
-from ctxexp.progress import show, silence, terminal_width
+from ctxexp.plugins.arguments import convert_value, parse_value, type_hints, type_text, value_text
+from ctxexp.plugins.registry import install_hint, refuse_typed, registry
+from ctxexp.progress import show, silence
 
 if TYPE_CHECKING:
     from ctxexp.report.terminal import Document
 
 HELP = {"-h", "--help"}
+MODELS = ("models", "runs", "other")  # places of models behind the first
 RUN = "run"  # the verb that may be left out
 BARE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD, Parameter.VAR_POSITIONAL)
 FLAGS = {"json": "print one JSON document, for scripts", "replace": "true: write over what is there"}
@@ -84,47 +87,73 @@ class Verb:
         With `--help` its help is printed instead. Raises ConfigError for an argument that it doesn't take, and for one
         that is missing; DiskError where `out` can't be written.
         """
-        params = self.parameters
-        if len(params) == 1 and params[0].kind is params[0].VAR_POSITIONAL and params[0].annotation in (str, Any):
+        if self.takes_words:
             return int(self.function(*args) or 0)  # type: ignore[arg-type]  # such a function returns no document
         if HELP & set(args):
             show(self.usage())
             return 0
-        from ctxexp.report.terminal import Document  # with what is shown: not for the general help
+        from ctxexp.report.terminal import deliver  # with what is shown: not for the general help
 
         bare, keywords = self.arguments(args)
         as_json = bool(keywords.pop("json", False)) if self.makes_document else False
-        replace = bool(keywords.get("replace"))
-        if any(p is REPLACE for p in params):  # the function has none of its own
-            keywords.pop("replace", None)
+        place = next((p.default for p in self.parameters if p.name == "out"), None)
+        if isinstance(place, Path) and not place.suffix and "out" not in keywords and not keywords.get("replace"):
+            keywords["out"] = absent_folder(place, self.name)
+        return deliver(self.name, partial(self.call, bare, keywords), keywords.get("out", place), as_json=as_json)
+
+    def in_python(self, *args: object, **keys: object) -> Document | int:
+        """Call it with values of Python, under the keys of the command line.
+
+        Args:
+            args: The words of the command line that have no key: a model, a text.
+            keys: Its keys, those behind `options=` too; without `out` nothing is written.
+
+        Returns:
+            The document, or the exit status of a verb that makes none.
+
+        Raises:
+            CtxexpError: With the command's messages.
+
+        Example:
+            >>> import ctxexp
+            >>> "runs" in ctxexp.cache().text(80)
+            False
+        """
+        if self.takes_words:
+            from ctxexp.command.overrides import as_value  # OmegaConf's
+
+            return self(list(map(str, args)) + [f"{key}={as_value(value)}" for key, value in keys.items()])
+        from ctxexp.report.terminal import Document
+
+        bare, keywords = self.bind(args, keys, _convert)
+        with TemporaryDirectory() as own:
+            default = next((p.default for p in self.parameters if p.name == "out"), None)
+            if isinstance(default, Path):
+                keywords.setdefault("out", Path(own) / default)
+            made = self.call(bare, keywords)
+            if isinstance(made, Document) and "out" in keys:
+                made = replace(made, files=made.save(keywords["out"]))
+            elif isinstance(made, Document):
+                made = replace(made, files=[path for path in made.files if not path.is_relative_to(own)])
+        return made or 0
+
+    def call(self, bare: Sequence[object], keywords: Mapping[str, Any]) -> Document | int:
+        """The document, or the exit status, of arguments that are bound; `out` is tried before the function begins."""
+        params, keywords = self.parameters, dict(keywords)
         place = next((p.default for p in params if p.name == "out"), None)
         out = keywords.get("out", place)
-        is_folder = isinstance(place, Path) and not place.suffix
-        try:
-            if isinstance(out, Path):  # what takes minutes to compute shall not be lost for want of a place
-                check_writable(out)
-                if is_folder and out.suffix != ".csv" and out.is_file():
-                    raise DiskError(f"cannot write {out}: a file where a folder is to be; choose another place")
-                if "out" not in keywords and is_folder and not replace:
-                    out = keywords["out"] = absent_folder(out, self.name)
-                elif not replace:
-                    check_absent(out, self.name)
-            with redirect_stdout(sys.stderr if as_json else sys.stdout):
-                made = self.function(*bare, **keywords)
-                files = made.save(out if isinstance(out, Path) else None) if isinstance(made, Document) else []
-        except (DiskError, OSError) as error:
-            if not isinstance(out, Path) or str(out) not in str(error):
-                raise
-            raise DiskError(f"{error} (out=)") from error
-        if not isinstance(made, Document):
-            return made or 0
-        if as_json:
-            is_unicode = "utf" in (getattr(sys.stdout, "encoding", None) or "").lower()
-            document = {"verb": self.name, **made.as_dict(files)}
-            print(json.dumps(document, ensure_ascii=not is_unicode, default=str))
-        else:
-            show(made.text(terminal_width(), files))
-        return made.status
+        replaces = bool(keywords.get("replace"))
+        if any(p is REPLACE for p in params):  # the function has none of its own
+            keywords.pop("replace", None)
+        if isinstance(out, Path):  # what takes minutes to compute shall not be lost for want of a place
+            check_place(out, self.name, is_folder=isinstance(place, Path) and not place.suffix, replaces=replaces)
+        return self.function(*bare, **keywords) or 0
+
+    @property
+    def takes_words(self) -> bool:
+        """Whether the function reads the words of the command line by itself."""
+        params = self.parameters
+        return len(params) == 1 and params[0].kind is Parameter.VAR_POSITIONAL and params[0].annotation in (str, Any)
 
     @property
     def makes_document(self) -> bool:
@@ -143,37 +172,68 @@ class Verb:
             params.append(REPLACE)
         return [*params, JSON] if self.makes_document else params
 
-    def arguments(self, args: Sequence[str]) -> tuple[list[object], dict[str, object]]:
+    def arguments(self, args: Sequence[str]) -> tuple[list[object], dict[str, Any]]:
         """The positional and the keyword arguments in `args`, read as the types of the parameters."""
+        words = [word.partition("=") for word in args]
+        is_key = [bool(sign) and all(part.isidentifier() for part in key.split(".")) for key, sign, _ in words]
+        bare = [word for word, has_key in zip(args, is_key, strict=True) if not has_key]
+        keys = {key: text for (key, _, text), has_key in zip(words, is_key, strict=True) if has_key}
+        return self.bind(bare, keys, _read)
+
+    def bind(
+        self, bare: Sequence[Any], keys: Mapping[str, Any], read: Callable[[str, Any, object], object]
+    ) -> tuple[list[object], dict[str, Any]]:
+        """The arguments, each as `read` makes it of what was given and its parameter's type. A text may stand behind
+        the models, and a key that the verb hasn't is one of the run behind `options`."""
         name, params = self.name, self.parameters
-        keys = {p.name: p.annotation for p in params if p.kind is p.KEYWORD_ONLY}
+        own = {p.name: p.annotation for p in params if p.kind is p.KEYWORD_ONLY}
         other = next((p.annotation for p in params if p.kind is p.VAR_KEYWORD), None)
         places = [p for p in params if p.kind in BARE]
-        bare: list[object] = []
-        keywords: dict[str, object] = {}
-        for word in args:
-            key, sign, text = word.partition("=")
-            if sign and key.isidentifier():
-                if key == "plugins" and key not in keys and other is None:
-                    raise ConfigError(f"plugins= stands before the verb: ctxexp {line(word, 80)} {name}")
-                if key not in keys and other is None:
-                    is_model_s = "options" in keys and not suggestions(key, keys)
-                    hint = f'; a model\'s own stand behind it: "MODEL {line(word, 80)}"' if is_model_s else ""
-                    raise ConfigError(f"ctxexp {name} has no argument {key!r}{near(key, keys)}{hint}")
-                keywords[key] = _read(key, text, keys.get(key, other))
-                continue
-            open_places = places[len(bare) :] or [p for p in places[-1:] if p.kind is p.VAR_POSITIONAL]
-            if word.startswith("-") or not open_places:
-                hint = f"; is it text={word}?" if "text" in keys else ""
-                raise ConfigError(f"{short(word)}: expected key=value{hint}; ctxexp {name} --help says which")
-            bare.append(_read(open_places[0].name, word, open_places[0].annotation))
-        unset = [p for p in params[len(bare) :] if p.default is p.empty and p.kind in BARE[:2]]
+        values: list[object] = []
+        keywords: dict[str, Any] = {}
+        options: list[str] = []
+        for key, value in keys.items():
+            if key in own or other is not None:
+                keywords[key] = read(key, value, own.get(key, other))
+            elif "options" in own and (not suggestions(key, own) or "." in key):
+                options.append(shlex.quote(f"{key}={value}"))
+            elif key == "plugins":
+                raise ConfigError(f"plugins= stands before the verb: ctxexp plugins={line(str(value), 80)} {name}")
+            else:
+                raise ConfigError(f"ctxexp {name} has no argument {key!r}{near(key, own)}")
+        for value in bare:
+            place = next(iter(places[len(values) :]), next((p for p in places if p.kind is p.VAR_POSITIONAL), None))
+            if str(value).startswith("-"):
+                raise ConfigError(f"{short(value)}: expected key=value; ctxexp {name} --help says which")
+            if "text" in own and "text" not in keywords and (place is None or _is_text_behind(value, place, values)):
+                keywords["text"] = read("text", value, own["text"])
+            elif place is None:
+                hint = "; is it text=...?" if "text" in own else ""
+                raise ConfigError(f"{short(value)}: expected key=value{hint}; ctxexp {name} --help says which")
+            else:
+                values.append(read(place.name, value, place.annotation))
+        self._check_complete(values, keywords)
+        if options or keywords.get("options"):
+            keywords["options"] = self._options(keywords.get("options", ""), options)
+        return values, keywords
+
+    def _check_complete(self, values: Sequence[object], keywords: Mapping[str, object]) -> None:
+        """Raise ConfigError for a parameter without default that nothing is given for."""
+        params = self.parameters
+        unset = [p for p in params[len(values) :] if p.default is p.empty and p.kind in BARE[:2]]
         unset += [p for p in params if p.default is p.empty and p.kind is p.KEYWORD_ONLY and p.name not in keywords]
         for param in unset:
             key = param.name.upper() if param.kind in BARE else f"{param.name}=..."
             hint = self.notes[1].get(param.name, type_text(param.annotation))
-            raise ConfigError(f"ctxexp {name} needs {key}: {hint}")
-        return bare, keywords
+            raise ConfigError(f"ctxexp {self.name} needs {key}: {hint}")
+
+    def _options(self, given: str, more: Sequence[str]) -> str:
+        """The words behind `options`. Raises ConfigError for one that is the verb's own argument."""
+        own = {p.name for p in self.parameters}
+        for word in shlex.split(given):
+            if (key := word.partition("=")[0]) in own:
+                raise ConfigError(f"{key}= is of ctxexp {self.name} itself: leave options= out, {line(word, 80)}")
+        return " ".join(filter(None, [given, *more]))
 
     @cached_property
     def notes(self) -> tuple[str, dict[str, str]]:
@@ -206,6 +266,45 @@ def _read(key: str, text: str, expected: object) -> object:
     return user_path(text) if isinstance(value, Path) else value
 
 
+def python_verb(name: str) -> Callable[..., Document | int]:
+    """The verb of that name as a function of Python (`Verb.in_python`), `-` in it written `_`. Raises AttributeError
+    with the nearest name."""
+    import ctxexp
+
+    offer = registry().offers.get((COMMAND, name.replace("_", "-")))
+    if offer is None:
+        names = {*ctxexp.__all__, *registry().names(COMMAND)}
+        known = {one for one in names if one.islower()} | {*suggestions(name, names)}
+        hint = install_hint(COMMAND, name.replace("_", "-")) or near(name, known)
+        raise AttributeError(f"ctxexp has no {name!r}{hint}", name=name, obj=ctxexp)
+
+    @wraps(offer.factory)
+    def verb(*args: object, **keys: object) -> Document | int:
+        return Verb(offer.name, offer.factory).in_python(*args, **keys)
+
+    return verb
+
+
+def _convert(key: str, value: Any, expected: object) -> object:
+    """A value of Python as a parameter's type has it; a list of names is what commas part. Objects stay as they are."""
+    if key == "text" and not isinstance(value, str | Path):
+        return value
+    if expected is str and isinstance(value, list | tuple):
+        value = ",".join(map(str, value))
+    if isinstance(value, str | Path):
+        return str(value) if expected is str else _read(key, str(value), expected)
+    return convert_value(key, value, expected) if isinstance(value, bool | int | float | list | None) else value
+
+
+def _is_text_behind(value: object, place: Parameter, values: Sequence[object]) -> bool:
+    """Whether a word in the place of further models is the text."""
+    if place.name not in MODELS or not values:
+        return False
+    from ctxexp.command.options import group_of  # OmegaConf's
+
+    return not isinstance(value, str) or group_of(value) == "dataset"
+
+
 def _keep_objects() -> None:
     """Let what is left go with the process: freeing it one by one took 14 % of a start. Not what came with torch: its
     triton counts what isn't freed, and prints hundreds of names."""
@@ -236,6 +335,8 @@ def run_command_line(args: Sequence[str]) -> int | str | None:
     logging.raiseExceptions = False  # whatever the verb: a closed stderr is no reason for tracebacks on it
     status: int | str | None = 0
     try:
+        first = {"help": "--help", "version": "--version"}  # the words that are flags
+        args = [first.get(word, word) if i == 0 else word for i, word in enumerate(args)]
         verb, words = _find_verb(list(args))
         if "--version" in args:
             show(f"ctxexp {__version__}")
@@ -251,7 +352,8 @@ def run_command_line(args: Sequence[str]) -> int | str | None:
         said, status = f"error: {mask(str(error))}", 2
         show(said, sys.stderr)
         if "json=true" in args:
-            print(json.dumps({"verb": args[0], "status": status, "sentences": [said], "tables": {}, "files": []}))
+            name = args[0] if (COMMAND, args[0]) in registry().offers else RUN
+            print(json.dumps({"verb": name, "status": status, "sentences": [said], "tables": {}, "files": []}))
     except KeyboardInterrupt:
         show("interrupted", sys.stderr)
         status = 130

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Iterator, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,16 @@ from hydra.plugins.config_source import ConfigResult, ConfigSource
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf
 
-from ctxexp.command.config import Config, leaves, parse_config, plain_values, refuse_written
-from ctxexp.command.experiment import Experiment
+from ctxexp.command.config import (
+    Config,
+    leaves,
+    parse_config,
+    plain_values,
+    refuse_written,
+    section_error,
+    section_names,
+)
+from ctxexp.command.experiment import Experiment, full_key, is_short
 from ctxexp.command.options import (
     LOCATION_OPTIONS,
     Option,
@@ -32,7 +41,7 @@ from ctxexp.command.options import (
     plain_config,
     unknown_option,
 )
-from ctxexp.command.overrides import meant_by, quote, take_plugins
+from ctxexp.command.overrides import no_word, quote, read_choices, take_plugins
 from ctxexp.errors import SYNONYMS, ConfigError, CtxexpError, error_text, line, short, suggestions
 from ctxexp.files import user_path
 from ctxexp.plugins import CONFIG_KINDS
@@ -52,6 +61,7 @@ from ctxexp.plugins.registry import (
 )
 from ctxexp.progress import Progress
 
+ONE_EACH = [group for group in GROUPS if group not in LISTS]  # groups of which a run has one
 OPTIMISING = ("optuna", "ax", "nevergrad")  # sweepers
 log = logging.getLogger("ctxexp")
 
@@ -127,14 +137,40 @@ def read_overrides(words: Sequence[str]) -> list[str]:
     """The words of a command line, less its flags, as Hydra's overrides, plugins loaded; a line of the log says what is
     read as a model of the hub. Raises ConfigError, for a secret in clear too."""
     prepare()
-    overrides = [as_override(word) for word in take_plugins(words)]
+    parts = (part for word in words for part in _parts(word))
+    overrides = [as_override(word) for word in take_plugins([*parts])]
     refuse_typed(overrides)
     for override in overrides:
         group, _, names = override.partition("=")
         for name in [names.strip("'\"")] if is_place(names.strip("'\"")) else names.split(","):
             if group == "model" and (option := find_location(group, name)):
                 log.info("%s is read as model=%s model.%s=%s", name, option, LOCATION_ARGUMENTS[group], name)
-    return overrides
+    choices = _choices(overrides)
+    return [_with_full_key(override, choices) for override in overrides]
+
+
+def _parts(word: str) -> list[str]:
+    """The words of a model that is quoted with its options, as verbs take it: `"bert dtype=bfloat16"`."""
+    model, blank, _ = word.partition(" ")
+    return shlex.split(word) if blank and not is_place(word) and group_of(model) == "model" else [word]
+
+
+def _choices(overrides: Iterable[str]) -> dict[str, Any]:
+    """The options that the overrides choose, by group; of a sweep the first."""
+    choices: dict[str, Any] = {}
+    for group, _, names in (override.partition("=") for override in overrides):
+        name = names.strip("[]'\"")
+        if group in GROUPS:
+            choices[group] = name if group in LISTS or is_place(name) else name.partition(",")[0]
+    return choices
+
+
+def _with_full_key(override: str, choices: Mapping[str, Any]) -> str:
+    """The override with the dotted key that its last part stands for."""
+    key, sign, text = override.partition("=")
+    if not sign or not is_short(key):
+        return override
+    return f"{full_key(key, read_choices([f'value={text}'])['value'], choices)}={text}"
 
 
 def as_override(word: str) -> str:
@@ -160,7 +196,7 @@ def check_overrides(overrides: Iterable[str]) -> list[Override]:
     first: dict[str, str] = {}
     for text in overrides:
         if "=" not in text and not text.startswith("~"):
-            raise ConfigError(f"{short(text)} is no override, which is key=value{meant_by(text)}")
+            raise ConfigError(no_word(text))
         one = _parse_one(text)
         key = one.get_key_element()
         if key in GROUPS and (before := first.setdefault(key, text)) != text:
@@ -172,6 +208,8 @@ def check_overrides(overrides: Iterable[str]) -> list[Override]:
             raise ConfigError(f"{line(text, 80)}: a run has one {key}; sweep with -m {key}=NAME,NAME")
         if key in GROUPS and isinstance(one.value(), int | float):  # Hydra's own words don't say of which key
             raise unknown_option(key, text.partition("=")[2])
+        if key in section_names() and not text.partition("=")[2].startswith(("{", "'{", '"{')):
+            raise section_error(key, text.partition("=")[2])
         parsed.append(one)
     return parsed
 
@@ -214,11 +252,20 @@ def compose_run(overrides: Sequence[str]) -> tuple[DictConfig, Experiment]:
     Raises CtxexpError for what the run would fail at, before torch is loaded.
     """
     with hydra_configs():
-        check_overrides(overrides)
+        for one in check_overrides(overrides):
+            if one.is_sweep_override():
+                raise ConfigError(_several(one))
         composed, config = _compose(overrides)
     experiment = Experiment(config, Progress())
     experiment.check()
     return composed, experiment
+
+
+def _several(override: Override) -> str:
+    """The message on several values of one run: they are a sweep's, or a list."""
+    key, _, values = (override.input_line or "").partition("=")
+    as_list = f", or all in one run: {key}=[{values}]" if override.is_choice_sweep() and key not in ONE_EACH else ""
+    return f"{line(f'{key}={values}', 80)}: a run for each value is a sweep, ctxexp -m {key}={values}{as_list}"
 
 
 def compose_sweep(overrides: Sequence[str]) -> Config:
@@ -285,13 +332,8 @@ def _unknown_key(key: str, overrides: Sequence[str]) -> str:
     """The message on a key that no chosen option has."""
     if key == "dataset.path":
         return "dataset.path: the data set that is chosen has no path; a file of text is dataset=FILE"
-    choices: dict[str, Any] = {}
-    for override in overrides:
-        group, _, name = override.partition("=")
-        if group in GROUPS:
-            choices[group] = name.strip("[]'\"")
-    keys = [*GROUPS, *(path for path, _ in leaves(plain_config(choices)))]
+    keys = [*GROUPS, *(path for path, _ in leaves(plain_config(_choices(overrides))))]
     same = [one for one in keys if one.rpartition(".")[2] == key.rpartition(".")[2]]
-    close = [SYNONYMS[key]] if key in SYNONYMS else same[:2] or suggestions(key, keys)
+    close = SYNONYMS.get(key) or same[:2] or suggestions(key, keys)
     hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else "; ctxexp --help values lists them"
     return f"no config key {short(key)}{hint}"

@@ -28,7 +28,7 @@ from ctxexp.maths.word_mix import Weights as MeanWeights
 from ctxexp.metrics import RUN
 from ctxexp.plugins import CONFIG_KINDS, Factory
 from ctxexp.plugins.arguments import Seed, arguments, convert_value, type_text
-from ctxexp.plugins.registry import LISTS, Offer, Registry, load_plugin_files, refuse_typed
+from ctxexp.plugins.registry import GROUPS, LISTS, Offer, Registry, load_plugin_files, refuse_typed
 from ctxexp.sinks import Sink
 from ctxexp.vectors.stores import check_mixes
 
@@ -57,7 +57,7 @@ class WordOptions:
     max_contexts: Annotated[int | None, Ge(2)]
     max_sentences: Annotated[int, Ge(2)]
     sample: Annotated[int | None, Ge(1)]
-    weights: MeanWeights = "bands"
+    mean: MeanWeights = "bands"
     bands: list[float] | None = None
 
     def __post_init__(self) -> None:
@@ -66,7 +66,7 @@ class WordOptions:
     @property
     def mix(self) -> WordMix:
         """How words are weighed in means over them."""
-        return WordMix(weights=self.weights, bands=self.bands or BANDS)
+        return WordMix(weights=self.mean, bands=self.bands or BANDS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,6 +273,9 @@ def values_of_run(folder: Path) -> dict[str, object]:
     except Exception as error:  # YAML's, OmegaConf's, a disk's
         raise ConfigError(f"{folder} holds no run's config.yaml that can be read: {error_text(error)}") from error
     load_plugin_files(values.get("plugins"))
+    words = values.get("words")
+    if isinstance(words, dict) and "weights" in words:  # as older runs called it
+        words["mean"] = words.pop("weights")
     return values
 
 
@@ -325,12 +328,24 @@ def _filled(kind: type[T], node: Mapping[str, object], place: str = "") -> T:
                 raise ConfigError(f"{place}{key} is missing from the config")
         elif is_dataclass(expected):
             if not isinstance(inner := node[key], Mapping):
-                keys = ", ".join(each.name for each in fields(expected))
-                raise ConfigError(f"{key}={short(inner)}: expected keys with values ({keys})")
+                raise section_error(key, inner)
             values[key] = _filled(cast(type, expected), inner, f"{key}.")
         else:
             values[key] = convert_value(place + key, node[key], expected)
     return kind(**values)
+
+
+def section_error(key: str, value: object) -> ConfigError:
+    """The error of a value for a key that holds others."""
+    names = ", ".join(each.name for each in fields(get_type_hints(RunOptions)[key]))
+    own = '; a word\'s own curve: results.tables["self_similarity"].set_index("word").loc["bank"]' * (key == "words")
+    return ConfigError(f"{key}={short(value)}: expected keys with values, as in {key}.KEY=... ({names}){own}")
+
+
+def section_names() -> list[str]:
+    """The config's own keys that hold others, and aren't chosen by name."""
+    hints = get_type_hints(RunOptions)
+    return [key for key, expected in hints.items() if is_dataclass(expected) and key not in GROUPS]
 
 
 def _is_named(node: object) -> TypeGuard[Mapping[str, object]]:

@@ -26,7 +26,7 @@ from ctxexp.plugins.registry import (
 )
 from ctxexp.progress import terminal_width
 
-FIRST = ("run", "layer", "compare", "check", "floor", "card", "models", "ui")
+FIRST = ("demo", "run", "layer", "compare", "check", "floor", "card", "models", "ui")
 MOVED = "Now "  # begins the docstring of a verb that answers with the line to type instead
 TOOLS = ("ctxexp", "compare")  # plugins whose other verbs are tools
 MEASURES = (

@@ -29,7 +29,7 @@ from ctxexp.plugins import CONFIG_KINDS
 from ctxexp.plugins.registry import LISTS, load_plugin_files, registry
 from ctxexp.progress import Progress, show, terminal_width
 from ctxexp.report.drawing import write_run_charts
-from ctxexp.report.page import REPORT, show_page, write_report
+from ctxexp.report.page import REPORT, write_report
 from ctxexp.report.terminal import answer, write_main_table, write_tables
 from ctxexp.report.wording import text_start
 from ctxexp.results import Results
@@ -77,9 +77,10 @@ def run_job(cfg: DictConfig, experiment: Experiment, folder: Path, overrides: Se
         run = _new_run(cfg, experiment, folder, overrides, key="" if problem else experiment.key())
         if config.resume and run.key and (earlier := reuse(run, overrides=overrides)):
             show(f"{run.name}: finished before, results in {earlier}")
+            results = Results.load(earlier)
             if is_alone:
-                show_page(earlier)
-            return experiment.objective_of(Results.load(earlier))
+                show_answer(earlier, [(results.info.title, results)])
+            return experiment.objective_of(results)
         with job(run, overrides=overrides, meant=meant):
             if problem:
                 raise problem

@@ -12,11 +12,22 @@ from omegaconf import OmegaConf
 
 from ctxexp.command.config import key_names, values_of_run
 from ctxexp.command.options import hub_hint
-from ctxexp.errors import ConfigError, line, short, suggestions
+from ctxexp.errors import SYNONYMS, ConfigError, line, short, suggestions
 from ctxexp.files import user_path
 from ctxexp.plugins import COMMAND
 from ctxexp.plugins.arguments import arguments
-from ctxexp.plugins.registry import GROUPS, install_hint, load_plugin_files, option_names, plugin_files, registry
+from ctxexp.plugins.registry import (
+    GROUPS,
+    LISTS,
+    install_hint,
+    load_plugin_files,
+    names_in_file,
+    option_names,
+    plugin_files,
+    registry,
+)
+
+OWN = ("json", "out", "replace")  # keys that say where a run's answer goes, as every verb's
 
 
 def read_choices(words: Iterable[str]) -> dict[str, Any]:
@@ -30,7 +41,7 @@ def read_choices(words: Iterable[str]) -> dict[str, Any]:
     for word in words:
         key, sign, text = word.partition("=")
         if not sign:
-            raise ConfigError(f"{short(word)} is no override, which is key=value{meant_by(word)}")
+            raise ConfigError(no_word(word))
         key = "dataset" if key == "text" else key.lstrip("+")
         if key in choices:
             raise ConfigError(f"{key} is given twice: leave one out")
@@ -77,7 +88,8 @@ def typed_model(text: str) -> tuple[str, list[str]]:
     is_option = ["=" in word and not word.startswith("model=") and not user_path(word).exists() for word in words]
     named = [word.removeprefix("model=") for word, other in zip(words, is_option, strict=True) if not other]
     if len(named) != 1:
-        raise ConfigError(f'{text!r}: expected a run\'s folder, or one model, as in "minilm dtype=bfloat16"')
+        hint = "; a text stands behind it, outside the quotes" if len(named) == 2 else ""
+        raise ConfigError(f'{text!r}: expected a run\'s folder, or one model, as in "minilm dtype=bfloat16"{hint}')
     others = [word for word, other in zip(words, is_option, strict=True) if other]
     if not (user_path(named[0]) / "config.yaml").is_file():
         return named[0], others
@@ -91,34 +103,48 @@ def typed_model(text: str) -> tuple[str, list[str]]:
 
 
 def take_plugins(words: Iterable[str]) -> list[str]:
-    """Load the files of `plugins=[...]`; returns the words with the paths of these files absolute, for workers.
+    """Load the files of `plugins=[...]`, and of `metric=FILE.py`, which stands for the names in it; returns the words
+    with the paths of these files absolute, for workers.
 
     Their names must be known before a config is composed, so the command line is the only place for them. Raises
     ConfigError.
     """
     args: list[str] = []
+    has_files = False
     for word in words:
-        if not word.lstrip("+").startswith("plugins="):
+        key, _, value = word.lstrip("+").partition("=")
+        if key == "plugins":
+            files = read_choices([word])["plugins"]
+            if isinstance(files, str) and "," in files:
+                raise ConfigError(f"{word}: expected a list of files, as in plugins=[{files}]")
+            load_plugin_files([files] if isinstance(files, str) else files)
+        elif key in GROUPS and value.endswith(".py"):
+            names = names_in_file(key, value)
+            args.append(f"{key}=[{names}]" if key in LISTS else f"{key}={names}")
+        else:
             args.append(word)
             continue
-        files = read_choices([word])["plugins"]
-        if isinstance(files, str) and "," in files:
-            raise ConfigError(f"{word}: expected a list of files, as in plugins=[{files}]")
-        load_plugin_files([files] if isinstance(files, str) else files)
-        args.append(f"plugins={as_value(plugin_files())}")
-    return args
+        has_files = True
+    return [*args, f"plugins={as_value(plugin_files())}"] if has_files else args
+
+
+def no_word(word: str) -> str:
+    """The message on a word that is none of a command line."""
+    return f"{short(word)} is no verb, no model, no text and no key=value{meant_by(word)}"
 
 
 def meant_by(word: str) -> str:
     """`; did you mean ...?`: the command, the option of some group, or the key that the word is or resembles."""
     name = word.strip().lstrip("-")
     meant = {verb: f"ctxexp {verb}" for verb in registry().names(COMMAND)}
+    meant = {form: f"ctxexp --help {group}" for group in GROUPS for form in (group, f"{group}s")} | meant
     for group in GROUPS:
         meant |= {option: f"{group}={option}" for option in option_names(group) if option not in meant}
-    keys = {key: f"{key}=..." for key in key_names()}
+    keys = {key: f"{key}=..." for key in (*key_names(), *OWN)}
     if name not in meant and (hint := next(filter(None, (install_hint(k, name) for k in (COMMAND, *GROUPS))), "")):
         return hint
-    if close := [name] if name in meant else suggestions(name, meant) or suggestions(name, keys):
+    known = meant | keys if name in SYNONYMS else meant
+    if close := [name] if name in meant else suggestions(name, known) or suggestions(name, keys):
         return f"; did you mean {' or '.join((meant | keys)[one] for one in close)}?"
     place = "; no such file or folder is here, or it holds neither a model nor texts" if re.search("[./]", name) else ""
     return f"{place}; ctxexp --help lists what there is{hub_hint('model', name, [])}"

@@ -5,22 +5,34 @@ from __future__ import annotations
 import inspect
 import textwrap
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from ctxexp.command.help import columns, config_keys, option_keys, summary_of
+from ctxexp.dataset import Corpus
+from ctxexp.datasets import polysemy
 from ctxexp.datasets.downloads import vector_folder
-from ctxexp.errors import ConformanceError, TrackingError
-from ctxexp.files import user_path
+from ctxexp.errors import ConformanceError, TrackingError, UnknownName
+from ctxexp.files import absent_folder, user_path
 from ctxexp.files.code_version import __version__
 from ctxexp.files.credentials import mask
 from ctxexp.models.listing import cached_models, registered_models
 from ctxexp.plugins import ALL_KINDS, COMMAND, CONFIG_KINDS
 from ctxexp.plugins.arguments import arguments, type_text, value_text
-from ctxexp.plugins.registry import GROUPS, Offer, PluginVersion, Registry, load_plugin_files, option_names, registry
+from ctxexp.plugins.registry import (
+    GROUPS,
+    Offer,
+    PluginVersion,
+    Registry,
+    load_plugin_files,
+    offers_in_file,
+    option_names,
+    registry,
+)
 from ctxexp.progress import terminal_width
-from ctxexp.report.terminal import Document, Table
+from ctxexp.report.page import REPORT, open_when_made, show_page
+from ctxexp.report.terminal import Document, Table, answer
 from ctxexp.sinks.database import has_database, prepare_store, sqlite_file, store_uri
 from ctxexp.sinks.ui import serve
 from ctxexp.vectors.cache import clear, entries, size_text
@@ -36,6 +48,36 @@ def run(*args: str) -> int:
     from ctxexp.command.application import run_experiment  # Hydra's
 
     return run_experiment(list(args))
+
+
+def demo(*, word: str = "bank", out: Path | None = None) -> Document:
+    """Measure a small model on some of the embedded sentences, and open the page at one word; nothing is downloaded.
+
+    word: one of the embedded sentences' ambiguous words, whose uses the page shows
+    out: the folder for the page; null: ctxexp-demo
+    example: ctxexp demo
+    """
+    from ctxexp import measure  # with what reads models
+
+    corpus = polysemy()
+    words = [sense.label.partition(".")[0] for sense in corpus.senses]  # of each sentence
+    if word not in words:
+        raise UnknownName("ambiguous word", word, words)
+    some = {*[*dict.fromkeys(words)][::4], word}
+    places = [i for i, one in enumerate(words) if one in some]
+    text = Corpus(
+        "a part of the embedded sentences",
+        tuple(corpus.sentences[i] for i in places),
+        senses=tuple(replace(corpus.senses[i], sentence=n) for n, i in enumerate(places)),
+        tags={"pos": tuple(corpus.tags["pos"][i] for i in places)},
+    )
+    results = measure("bert", text, metrics=["contextuality", "self_similarity", "max_explainable_variance"])
+    page = results.report((out or absent_folder(Path("ctxexp-demo"), "report")) / REPORT)
+    open_when_made()
+    show_page(page.parent, word)
+    said = answer([("bert", results)], terminal_width()).splitlines()
+    hint = f"Move the page's slider over the layers: the uses of {word!r} part, meaning by meaning."
+    return Document([*said, "", hint, "Of your own model: ctxexp MODEL sentences.txt --open"], files=[page])
 
 
 def ui(
@@ -158,16 +200,22 @@ def plugins(*files: Path) -> Document:
 def conform(name: str, **arguments: Any) -> Document:
     """Check what is registered, whatever its kind (model, metric, sink ...), against its contract.
 
-    name: what it is registered as: bert, or with its kind, metric/anisotropy; or an option that is a YAML file
+    name: what it is registered as: bert, or with its kind, metric/anisotropy; an option that is a YAML file; or a
+        plugin file, FILE.py: all that it offers
     arguments: of its config, as in pooling=first; plugins=[file.py] brings names from files
     example: ctxexp conform metric/anisotropy
     """
     from ctxexp.testing.by_name import conform as check  # with the whole kit, which no other verb needs
 
-    try:
-        said, status = check(name, arguments), 0
-    except ConformanceError as error:
-        said, status = str(error), 1
+    names = [name]
+    if name.endswith(".py"):
+        names = [f"{one.kind}/{one.name}" for one in offers_in_file(name) if one.kind in CONFIG_KINDS]
+    said, status = "", 0
+    for one in names:
+        try:
+            said += check(one, arguments) + "\n"
+        except ConformanceError as error:
+            said, status = f"{said}{error}\n", 1
     return Document(mask(said).splitlines(), status=status)  # a sink's errors may quote its key
 
 

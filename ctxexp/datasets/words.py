@@ -92,7 +92,7 @@ def _segments(text: str) -> Iterator[str]:
         from icu4py.breakers import WordBreaker
     except ImportError:
         raise ConfigError(
-            f"{short(text)} is of a language written without spaces, whose words ICU finds: pip install 'ctxexp[icu]'; "
+            f"{short(text)} is of a language written without spaces, whose words ICU finds: pip install icu4py; "
             "where the text has a space between words: words.tokenizer=whitespace"
         ) from None
     yield from WordBreaker(text, "root")

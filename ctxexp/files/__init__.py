@@ -132,6 +132,16 @@ def check_absent(path: Path, name: str = "") -> None:
         raise ConfigError(f"{path} is there already, and is kept: choose another place (out=), or add replace=true")
 
 
+def check_place(out: Path, name: str, *, is_folder: bool, replaces: bool) -> None:
+    """Raise `DiskError` where `out` can't be written, as a folder or a .csv, `ConfigError` where files of that name are
+    there that nobody said to replace."""
+    check_writable(out)
+    if is_folder and out.suffix != ".csv" and out.is_file():
+        raise DiskError(f"cannot write {out}: a file where a folder is to be; choose another place (out=)")
+    if not replaces:
+        check_absent(out, name)
+
+
 def absent_folder(path: Path, name: str) -> Path:
     """The folder, or the first of `path-2`, `path-3` ... that holds no file of that name."""
     free, n = path, 1

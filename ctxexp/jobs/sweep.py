@@ -42,6 +42,7 @@ class _Command:
     verbose: bool = False
     failure: str = ""  # the error of this process's last job that failed
     printed: set[str] = field(default_factory=set)  # errors
+    answer: tuple[Sequence[LabelledResults], Path] = ((), Path())  # what was found, and the folder of its page
 
 
 _command = _Command()
@@ -59,6 +60,7 @@ def note_failure(error: Exception) -> None:
 
 def show_answer(folder: Path, runs: Sequence[LabelledResults]) -> None:
     """Print what was found: the tables of the folder, the answer of the runs, and the page's path."""
+    _command.answer = (runs, folder)
     for table in table_texts(folder):
         show(f"\n{fitted_markdown(table, terminal_width())}")
     if runs:
@@ -74,6 +76,11 @@ def open_sweep(sweep: Sweep, sinks: Sinks, *, verbose: bool = False) -> None:
 def last_failure() -> str:
     """The error of this process's last job that failed; empty if none did."""
     return _command.failure
+
+
+def answered() -> tuple[Sequence[LabelledResults], Path]:
+    """What the last command of this process found, and the folder of its page."""
+    return _command.answer
 
 
 def close_sweep(sweep: Sweep, *, stopped: str | None = None) -> SweepReport:

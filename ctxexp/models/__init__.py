@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
-from ctxexp.lazy import lazy_names
+from ctxexp.lazy import VerbPackage, lazy_names
 from ctxexp.model import TokenStates
 from ctxexp.models.huggingface import checkpoint_encoder
 from ctxexp.models.listing import ModelFiles
@@ -28,3 +29,5 @@ __all__ = [
     "with_transformer_options",
 ]
 __getattr__ = lazy_names(__name__, __file__)
+
+sys.modules[__name__].__class__ = VerbPackage  # ctxexp.models(...)

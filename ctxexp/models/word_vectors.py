@@ -383,13 +383,16 @@ class ArrayEncoder(Encoder):
 
 
 def from_arrays(
-    vectors: Iterable[npt.ArrayLike], words: Iterable[Sequence[str] | Sentence], *, name: str = "arrays"
+    vectors: npt.ArrayLike | Iterable[npt.ArrayLike],
+    words: Iterable[Sequence[str] | Sentence],
+    *,
+    name: str = "arrays",
 ) -> ArrayEncoder:
     """Vectors in memory as an encoder of their own words; `ctxexp.measure` takes it as its model.
 
     Args:
         vectors: An array (n_layers, n_words, dim) or (n_words, dim) for each sentence. Of equal sentences the first
-            one's vectors count.
+            one's vectors count. Or one array (n_layers, n_words, dim) of all words, sentence after sentence.
         words: The words of each sentence, or the sentences themselves, as a text has them.
         name: The label in figures and tables.
 
@@ -406,10 +409,20 @@ def from_arrays(
         (3, 4, 3)
     """
     by_sentence: dict[Sentence, np.ndarray] = {}
-    vectors, words = list(vectors), list(words)
-    if len(vectors) != len(words):
-        raise EncodingError(f"{len(vectors)} arrays for {len(words)} sentences; expected an array a sentence")
-    for i, (array, own) in enumerate(zip(vectors, words, strict=True)):
+    words = list(words)
+    lengths = [len(own) for own in words]
+    shape: tuple[int, ...] = tuple(getattr(vectors, "shape", ()))
+    arrays: Sequence[npt.ArrayLike]
+    if len(shape) == 3 and shape[1] == sum(lengths) and len(words) > 1:
+        arrays = np.split(np.asarray(vectors), np.cumsum(lengths)[:-1], axis=1)
+    else:
+        arrays = list(vectors)  # type: ignore[arg-type]
+    if len(arrays) != len(words):
+        raise EncodingError(
+            f"{len(arrays)} arrays for {len(words)} sentences; expected an array a sentence, or one of shape "
+            f"(n_layers, {sum(lengths)}, dim) of all their words"
+        )
+    for i, (array, own) in enumerate(zip(arrays, words, strict=True)):
         x = np.asarray(array, np.float32)
         x = x[None] if x.ndim == 2 else x
         shape = (*x.shape[:1], len(own), *x.shape[2:])

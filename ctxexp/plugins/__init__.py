@@ -8,10 +8,13 @@ commands that don't use it start without it. ctxexp's own names come through the
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import pluggy
+
+from ctxexp.lazy import VerbPackage
 
 Factory = Callable[..., Any]
 Register = Callable[[str, Factory | str], None]
@@ -96,3 +99,5 @@ REPORT = "report"  # a table or figure of a sweep's runs
 READER = "reader"  # of a text beyond memory
 ALL_KINDS = tuple(hook.removeprefix("register_").removesuffix("s") for hook in HOOKS)
 CONFIG_KINDS = tuple(kind for kind in ALL_KINDS if kind not in (COMMAND, REPORT, READER))  # chosen by a config
+
+sys.modules[__name__].__class__ = VerbPackage  # ctxexp.plugins(...)

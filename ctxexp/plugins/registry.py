@@ -204,10 +204,9 @@ def install_hint(kind: str, name: str) -> str:
     plugin = f"hydra-{hydras}" if hydras in HYDRAS else published.get(kind, {}).get(name, "")
     if not plugin:
         return ""
-    ways = [f"pip install {shlex.quote(plugin)}"]
-    if plugin.startswith("ctxexp-"):
-        ways.append(f"in a clone pip install {shlex.quote(f'plugins/{plugin}')}")
-    return f"; the plugin {plugin.partition('[')[0]} brings it: {', or '.join(ways)}"
+    own = plugin.startswith("ctxexp-")  # which is on no index
+    way = f"in a clone pip install {shlex.quote(f'./plugins/{plugin}')}" if own else f"pip install {plugin}"
+    return f"; the plugin {plugin.partition('[')[0]} brings it: {way}"
 
 
 @dataclass
@@ -357,6 +356,30 @@ def load_plugin_files(files: object) -> None:
     if paths != _files:
         _files = paths
         registry.cache_clear()
+
+
+def offers_in_file(file: str) -> list[Offer]:
+    """The offers of a plugin file, which is loaded beside the other ones. Raises ConfigError."""
+    path = user_path(file).absolute()
+    before = [str(one) for one in _files]
+    if path not in _files:
+        load_plugin_files([*before, str(path)])
+        try:
+            registry()
+        except CtxexpError:
+            load_plugin_files(before)
+            raise
+    return [one for one in registry().offers.values() if one.supplier and one.supplier.distribution == str(path)]
+
+
+def names_in_file(kind: str, file: str) -> str:
+    """The names of this kind that a plugin file offers, by comma. Raises ConfigError where there is none."""
+    offers = offers_in_file(file)
+    names = [one.name for one in offers if one.kind == kind]
+    if not names:
+        has = ", ".join(one.usage for one in offers)
+        raise ConfigError(f"{kind}={file}: the plugin file offers no {kind}, but {has}")
+    return ",".join(names)
 
 
 def refuse_typed(words: Sequence[str]) -> None:

@@ -77,5 +77,5 @@ def register_engines(register: Register) -> None:
 
 @hookimpl
 def register_commands(register: Register) -> None:
-    for name in ("run", "ui", "report", "models", "cache", "upload", "plugins", "conform"):
+    for name in ("run", "demo", "ui", "report", "models", "cache", "upload", "plugins", "conform"):
         register(name, f"ctxexp.command.verbs:{name}")

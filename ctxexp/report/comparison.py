@@ -90,6 +90,12 @@ class Comparison:
         ] or [Values().frame().assign(run="", bands="")]
         return pd.concat(parts, ignore_index=True)[["run", *COLUMNS, "bands"]]
 
+    def summary(self) -> pd.DataFrame:
+        """The main curve of each measure, as `ctxexp.Results.summary`: a row a run and layer, a column a measure."""
+        import pandas as pd
+
+        return pd.concat({label: results.summary() for label, results in self.runs}, names=["run"])
+
     def plot(self, measure: str | None = None, *, ax: Axes | None = None) -> Figure:
         """The runs' curves of one measure by layer, one panel for each of its variants; None: the overview. A notebook
         shows it. On axes of one's own (`ax`) the first panel is drawn, without the texts around it. Raises MetricError

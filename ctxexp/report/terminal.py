@@ -6,18 +6,23 @@ A document's JSON, one line of stdout with `json=true`, is described by `documen
 
 from __future__ import annotations
 
+import json
 import math
 import re
+import sys
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ctxexp.errors import DiskError
 from ctxexp.files import write_csv, write_file
 from ctxexp.plugins import REPORT
 from ctxexp.plugins.registry import Registry
+from ctxexp.progress import show, terminal_width
 from ctxexp.report.changes import variant_range
 from ctxexp.report.findings import comparison_finding
 from ctxexp.report.style import save_figure
@@ -93,14 +98,23 @@ def answer(runs: Sequence[LabelledResults], width: int) -> str:
 
 
 def write_main_table(runs: Sequence[LabelledResults], folder: Path) -> list[Path]:
-    """Write the table that a command ends with, for print: without chance and variants, the leading measure with its
-    interval; in the CSV each value with its ends. The paths; none where no measure has a curve."""
+    """Write the table that a command ends with, for print; the paths, none where no measure has a curve."""
+    table = main_table(runs)
+    return table.save(folder, "table") if table else []
+
+
+def main_table(runs: Sequence[LabelledResults]) -> Table | None:
+    """The table that a command ends with, without chance and variants: as it is read, the leading measure with its
+    interval; in numbers, each value with its ends. None where no measure has a curve."""
     import pandas as pd
 
     keys, rows = _main_keys(runs), _rows_of(runs)
     if not keys:
-        return []
-    numbers: dict[str, list[object]] = {"layer" if len(runs) == 1 else "run": [row[0] for row in rows]}
+        return None
+    one = len(runs) == 1
+    numbers: dict[str, list[object]] = {
+        "layer" if one else "run": [int(row[0]) if one and row[0].isdigit() else row[0] for row in rows]
+    }
     shown = [[row[0]] for row in rows]
     for key in keys:
         cells = [_estimates_at(results, key, place, at) for _, results, place, at in rows]
@@ -109,9 +123,9 @@ def write_main_table(runs: Sequence[LabelledResults], folder: Path) -> list[Path
         for row, (value, low, high) in zip(shown, cells, strict=True):
             ends = f" [{low:z.3f}, {high:z.3f}]" if key == keys[0] and math.isfinite(low) else ""
             row.append(f"{value:z.3f}{ends}" if math.isfinite(value) else "")
-    at = f"{runs[0][0]}, layer by layer" if len(runs) == 1 else "Last layers"
+    at = f"{runs[0][0]}, layer by layer" if one else "Last layers"
     heads = [next(iter(numbers)), *map(_spoken_name, keys)]
-    return Table(at, pd.DataFrame(numbers), heads, shown).save(folder, "table")
+    return Table(at, pd.DataFrame(numbers), heads, shown)
 
 
 def _main_keys(runs: Sequence[LabelledResults]) -> list[Key]:
@@ -155,6 +169,13 @@ def _answer_column(key: Key, rows: Sequence[_Row], *, is_leading: bool) -> list[
     kept = [i for i in range(len(heads)) if i == 0 or any(texts[i] for texts in cells)]
     head, *lines = _align_cells([[texts[i] for i in kept] for texts in (heads, *cells)])
     return ["\n".join([*textwrap.wrap(name, max(MIN_COLUMN, len(head))), *[head] * (len(kept) > 1)]), *lines]
+
+
+def run_document(runs: Sequence[LabelledResults], files: Sequence[Path] = ()) -> Document:
+    """What a run or a sweep found, in full: its sentences, and the table that it ends with."""
+    said = [text for label, results in runs for text in [*results.findings(label), *results.doubts]]
+    table = main_table(runs)
+    return Document(said, {"table": table} if table else {}, files=files)
 
 
 def fitted_markdown(text: str, width: int) -> str:
@@ -258,7 +279,7 @@ def table_texts(folder: Path) -> list[str]:
     return [path.read_text(encoding="utf-8") for path in sorted(folder.glob(FILES))]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Document:
     """Sentences, tables and figures: the command prints them, writes them to `out`, or gives them as JSON.
 
@@ -299,6 +320,9 @@ class Document:
         tables = [fitted_markdown(table.markdown(), width) for table in self.tables.values() if table.columns]
         return "\n".join([*tables, *self.sentences, *map(str, files)])
 
+    def __repr__(self) -> str:
+        return self.text(terminal_width(), self.files)
+
     def as_dict(self, files: Sequence[Path] = ()) -> dict[str, Any]:
         """As JSON has it: status, sentences, tables as rows of numbers in full (null: not finite), and files."""
         tables = {
@@ -311,6 +335,31 @@ class Document:
             "tables": tables,
             "files": [str(path) for path in files],
         }
+
+
+def deliver(
+    name: str, make: Callable[[], Document | int], out: Path | None, *, as_json: bool, shown: bool = True
+) -> int:
+    """Write the document that a verb makes to `out`, and print it: as the terminal shows it, or as one line of JSON,
+    with all else that is printed on stderr. Returns the exit status; what isn't `shown` was printed by the verb."""
+    try:
+        with redirect_stdout(sys.stderr if as_json else sys.stdout):
+            made = make()
+            files = made.save(out) if isinstance(made, Document) else []
+    except (DiskError, OSError) as error:
+        if out is None or str(out) not in str(error) or "(out=)" in str(error):
+            raise
+        raise DiskError(f"{error} (out=)") from error
+    if not isinstance(made, Document):
+        return made
+    if as_json:
+        is_unicode = "utf" in (getattr(sys.stdout, "encoding", None) or "").lower()
+        print(json.dumps({"verb": name, **made.as_dict(files)}, ensure_ascii=not is_unicode, default=str))
+    elif shown:
+        show(made.text(terminal_width(), files))
+    elif out:
+        show(f"table:  {out}")
+    return made.status
 
 
 def _rows(numbers: pd.DataFrame) -> list[dict[str, Any]]:

@@ -36,6 +36,14 @@ if TYPE_CHECKING:
 AVERAGED = ("word", "sense")  # what a mean over words is over
 OVER_WORDS = (*AVERAGED, "text")  # what a measure is over that the mix of words weighs
 LEADING = ("contextuality", "self_similarity")  # the first of these that was measured leads: a run's sentence is of it
+MEANT = {  # what others' names mean here, by them
+    **dict.fromkeys(("df", "data", "dataframe", "table", "to_pandas", "to_frame"), "results.frame"),
+    **dict.fromkeys(("to_csv", "write_csv", "export"), 'results.save("results.csv")'),
+    **dict.fromkeys(("show", "figure", "draw"), "results.plot(), or print(results)"),
+    **dict.fromkeys(("intervals", "ci", "conf_int", "low", "high"), 'results.frame[["layer", "value", "low", "high"]]'),
+    **dict.fromkeys(("words", "by_word", "word"), 'results.tables["self_similarity"], a row a word'),
+    **dict.fromkeys(("open", "html", "to_html"), "results.report()"),
+}
 NEVER_MAIN = ("n", "undefined", "sd", "baseline", "share_of_room_undefined")
 
 
@@ -349,7 +357,10 @@ class Results:
     def __getattr__(self, name: str) -> NoReturn:
         """Raise AttributeError with the public names, for a first guess such as `results.to_csv()`."""
         names = [each for each in (*dir(type(self)), *self.__dataclass_fields__) if not each.startswith("_")]
-        raise AttributeError(f"Results has no {name!r}{near(name, names)}", name=name, obj=self)
+        hint = f"; did you mean {MEANT[name]}?" if name in MEANT else near(name, names)
+        if not name.startswith("_") and "frame" in self.__dict__ and name in self.frame.measure.array:
+            hint = f"; did you mean results[{name!r}]?"
+        raise AttributeError(f"Results has no {name!r}{hint}", name=name, obj=self)
 
     def _repr_html_(self) -> str:
         """The sentence, the leading measure's figure and each measure's main curve by layer, for a notebook."""

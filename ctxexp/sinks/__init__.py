@@ -7,6 +7,7 @@ or the same command with resume=true, repeats it. Importing this package imports
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import ClassVar, Literal
 
 from ctxexp.errors import TrackingError
 from ctxexp.files.job_folder import RUN, read_json, read_state
+from ctxexp.lazy import VerbPackage
 from ctxexp.results import Results
 
 Status = Literal["FINISHED", "FAILED", "KILLED"]
@@ -184,3 +186,6 @@ def load_run(folder: Path, tracking_folder: Path) -> Run:
         )
     except (LookupError, TypeError, ValueError, AttributeError):
         raise TrackingError(f"{folder / RUN} is not a run of ctxexp, or is damaged; run the job again") from None
+
+
+sys.modules[__name__].__class__ = VerbPackage  # ctxexp.sinks(...)

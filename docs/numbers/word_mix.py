@@ -35,7 +35,7 @@ def sizes_table(sts: str, model: str, sizes: tuple[int, ...] = SIZES) -> pd.Data
         pairs = tuple(Pair(int(of_group[i]), int(of_group[i + 1]), 0.0) for i in linked)
         row: dict[str, object] = {"sentences": size, "words": sum(map(len, chosen))}
         for weights in WEIGHTS:
-            options = {"words.weights": weights, "bootstrap": 0, "figures.explorer": 0}
+            options = {"words.mean": weights, "bootstrap": 0, "figures.explorer": 0}
             part = Corpus("part", tuple(chosen), pairs)
             found = ctxexp.measure(model, part, metrics="contextuality", layers=LAYERS, options=options, progress=False)
             values = found["contextuality"][list(LAYERS)]

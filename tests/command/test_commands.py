@@ -74,7 +74,7 @@ def test_own_verbs_come_by_the_hook_and_stay_unique() -> None:
 
     registry = registry_of([("twice", Twice())])
     assert "registers command 'ui', which plugin 'ctxexp' already supplies" in registry.broken[0]
-    verbs = ["cache", "conform", "models", "plugins", "report", "run", "ui", "upload"]
+    verbs = ["cache", "conform", "demo", "models", "plugins", "report", "run", "ui", "upload"]
     assert registry.names("command") == verbs
     assert all(registry.find("command", verb).summary for verb in verbs)
 

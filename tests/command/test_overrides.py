@@ -25,8 +25,7 @@ def test_hints_name_what_plugins_here_bring() -> None:
     assert json.loads(held) == script["names_by_kind"](), "run plugins/published.py"
     assert install_hint("model", "bert") == ""
     assert install_hint("command", "claims") == (
-        "; the plugin ctxexp-papers brings it: pip install ctxexp-papers, or in a clone "
-        "pip install plugins/ctxexp-papers"
+        "; the plugin ctxexp-papers brings it: in a clone pip install ./plugins/ctxexp-papers"
     )
     assert install_hint("hydra/sweeper", "ax") == (
         "; the plugin hydra-ax-sweeper brings it: pip install hydra-ax-sweeper"

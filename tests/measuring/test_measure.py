@@ -134,7 +134,7 @@ def test_five_noisy_rows_are_at_baseline_by_default() -> None:
 
 
 def test_weights_of_words_reach_values_intervals_and_baselines() -> None:
-    store, occurrences, _ = world(mix=ctxexp.command.configured("bert", ["a"], "words.weights=occurrences").words.mix)
+    store, occurrences, _ = world(mix=ctxexp.command.configured("bert", ["a"], "words.mean=occurrences").words.mix)
     metrics = {"tokens": SelfSimilarity, "sized": partial(SelfSimilarity, baselines=("size_matched",))}
     results = measure(store, occurrences, metrics, OnePerSentence(size=60), seed=0, bootstrap=200)
     equal = measure(store, world()[1], metrics, OnePerSentence(size=60), seed=0, bootstrap=200).by_name

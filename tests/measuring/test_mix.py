@@ -161,7 +161,7 @@ def test_the_share_does_not_hang_on_the_amount_of_text() -> None:
     for size in (1500, 3000):
         text = Corpus("part", tuple(corpus.sentences[i] for i in sorted(order[:size].tolist())))
         for weights in ("bands", "equal"):
-            options = [f"words.weights={weights}", "bootstrap=0"]
+            options = [f"words.mean={weights}", "bootstrap=0"]
             results = ctxexp.measure(minilm, text, metrics=["self_similarity"], options=options, progress=False)
             shares[weights, size] = results.by_name["self_similarity/share_of_room"][4:]
     np.testing.assert_allclose(shares["bands", 1500], shares["bands", 3000], atol=0.012)

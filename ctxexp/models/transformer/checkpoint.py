@@ -248,6 +248,7 @@ def _download(ids: tuple[str, ...], revision: str | None) -> Checkpoint:
 
     name = ids[0]
     at = f" at revision {revision}" if revision else ""
+    named = f"{name}{at}{_owner_hint(name)}"
     try:
         HfApi().model_info(name, revision=revision, timeout=constants.HF_HUB_ETAG_TIMEOUT)  # a download tries for long
         folder = Path(
@@ -260,15 +261,39 @@ def _download(ids: tuple[str, ...], revision: str | None) -> Checkpoint:
             )
         )
     except (RepositoryNotFoundError, RevisionNotFoundError) as error:  # one that is gated among these
-        raise ModelError(f"{constants.ENDPOINT} gives no {name}{at}: {line(str(error))}") from None
+        raise ModelError(f"{constants.ENDPOINT} gives no {named}: {line(str(error))}") from None
     except Exception as error:  # which exceptions mean "no network" depends on the hub library's HTTP client
         raise ModelError(
-            f"no checkpoint {name}{at}: not in the hub's cache ({constants.HF_HUB_CACHE}), and the hub at "
+            f"no checkpoint {named}: not in the hub's cache ({constants.HF_HUB_CACHE}), and the hub at "
             f"{constants.ENDPOINT} gives none ({error_text(error)}). Either run `hf download {name}"
             f"{at.replace(' at revision', ' --revision')}` on a machine with network and point HF_HOME at its cache, "
             "or give a folder with model.checkpoint=<folder>"
         ) from None
     return folder_checkpoint(folder, source=name, revision=folder.name)
+
+
+OWNERS = {  # of models that are called by their name alone, by how it begins
+    "sentence-transformers": "all- paraphrase- multi-qa- distiluse- msmarco-",
+    "intfloat": "e5- multilingual-e5",
+    "BAAI": "bge-",
+    "thenlper": "gte-",
+    "nomic-ai": "nomic-embed",
+    "answerdotai": "ModernBERT",
+    "microsoft": "deberta mpnet phi-",
+    "HuggingFaceTB": "SmolLM",
+    "EleutherAI": "pythia gpt-neo",
+    "Qwen": "Qwen",
+    "meta-llama": "Llama Meta-Llama",
+    "google": "gemma electra- flan-t5",
+    "allenai": "OLMo longformer",
+}
+
+
+def _owner_hint(name: str) -> str:
+    """`; did you mean OWNER/NAME?` of a name without its owner; empty for another."""
+    begins = ((owner, start) for owner, starts in OWNERS.items() for start in starts.split())
+    owner = next((owner for owner, start in begins if name.lower().startswith(start.lower())), "")
+    return f"; did you mean {owner}/{name}?" if owner and "/" not in name else ""
 
 
 _STEP = re.compile(r"(?:^|[-_ ])(?:step|checkpoint|ckpt|iter)[-_]?(\d+)$", re.IGNORECASE)

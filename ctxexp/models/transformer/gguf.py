@@ -110,7 +110,7 @@ def isolated_file(file: Path) -> Iterator[tuple[Path, GGUFReader, dict[str, Any]
 def _open(file: Path) -> tuple[GGUFReader, dict[str, Any]]:
     check_gguf(file)
     if missing := [name for name in ("gguf", "accelerate") if find_spec(name) is None]:
-        raise ModelError(f"reading the GGUF file {file} needs {' and '.join(missing)}: pip install 'ctxexp[gguf]'")
+        raise ModelError(f"reading the GGUF file {file} needs {' and '.join(missing)}: pip install {' '.join(missing)}")
     from gguf import GGUFReader
     from transformers.integrations.gguf import read_gguf_metadata
 

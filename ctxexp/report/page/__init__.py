@@ -215,11 +215,11 @@ def open_when_made() -> None:
     _opens = True
 
 
-def show_page(folder: Path) -> None:
-    """Print the path of the page in a folder, where there is one, and open it if that was asked for."""
+def show_page(folder: Path, word: str = "") -> None:
+    """Print the path of the page in a folder, where there is one, and open it if that was asked for, at this word."""
     page = (folder / REPORT).absolute()
     if not page.exists():
         return
     show(f"report: {page}")
-    if _opens and not webbrowser.open(page.as_uri()):
+    if _opens and not webbrowser.open(page.as_uri() + f"#word={word}" * bool(word)):
         show("warning: no browser to open the report in", sys.stderr)

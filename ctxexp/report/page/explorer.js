@@ -271,5 +271,7 @@ function explore() {
   for (const id of ["plane", "across"]) by(id).addEventListener("change", move);
   document.querySelector(".controls").addEventListener("change", move);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", move);
-  choose(word);
+  // An address that ends in #word=bank opens there
+  const asked = words.indexOf(decodeURIComponent(/^#word=(.*)/.exec(location.hash)?.[1] ?? ""));
+  if (projected[asked]) reveal(asked); else choose(word);
 }

@@ -229,7 +229,7 @@ def test_a_model_gives_what_stored_rows_give(tmp_path: Path) -> None:
     words are few."""
     text = [sentence.text for sentence in polysemy().sentences[:120]]
     options = ["metric=one_pass", "figures.explorer=0", "bootstrap=0", "min_contexts=2", f"cache.folder={tmp_path}"]
-    options += ["words.weights=equal"]  # as the plain means of `of_rows` have them
+    options += ["words.mean=equal"]  # as the plain means of `of_rows` have them
     config = configured("bert", text, options)
     stored = Experiment(config).run(tmp_path)
     experiment = Experiment(config)

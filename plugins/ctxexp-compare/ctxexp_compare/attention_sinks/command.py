@@ -54,7 +54,7 @@ def sinks(
         found.save_mask(mask)
         files.append(mask)
     if bool((found.units[found.is_sink] >= 0).any()):
-        encoder = Experiment(configured(model, None, options)).encoder
+        encoder = Experiment(configured(model, text or None, options)).encoder
         measured = effects(encoder, found, options=[f"min_contexts={min_contexts}"])
         if measured["difference"].notna().any():
             tables["curves"] = effect_table(found, measured)

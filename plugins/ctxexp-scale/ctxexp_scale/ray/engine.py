@@ -62,9 +62,7 @@ class RayEngine(Engine):
         shard_tokens: int = SHARD_TOKENS,
     ) -> None:
         if find_spec("ray") is None:
-            raise ConfigError(
-                "engine=ray needs the library ray, which isn't installed: pip install 'ctxexp-scale[ray]'"
-            )
+            raise ConfigError("engine=ray needs the library ray, which isn't installed: pip install ray")
         if workers < 2 or shard_tokens < 1 or cpus < 0 or (gpus or 0) < 0 or max_restarts < -1:
             raise ConfigError(
                 f"engine ray: expected at least 2 workers, shard_tokens of at least 1, no negative cpus or gpus, "
