@@ -60,4 +60,4 @@ setup: .venv/.ok
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-tools .venv-extras build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-tools .venv-extras .venv-servers build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -5,10 +5,8 @@ from __future__ import annotations
 import ast
 import copy
 import json
-import os
 import re
 import shutil
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -590,19 +588,3 @@ def test_the_lines_of_the_action_catch_a_changed_checkpoint(
     capfd.readouterr()
     assert run_command_line(lines[0].split()[3:]) == 1
     assert "weights of a norm changed (encoder.layer.2.output.LayerNorm.weight)" in capfd.readouterr().out
-
-
-# real servers
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["infinity", "llama"])
-def test_real_servers(name: str) -> None:
-    """`.ci/servers` starts them and names their URLs: right, and with a planted fault."""
-    urls = os.environ.get(f"CTXEXP_{name.upper()}_URLS", "").split()
-    if not urls:
-        pytest.skip(f"no server of {name} is running; .ci/servers starts one")
-    reference = "minilm" if name == "infinity" else "smollm2"
-    words = [sys.executable, "-m", "ctxexp", "check", reference]
-    statuses = [subprocess.run([*words, url, "rounding=8bit"], check=False).returncode for url in urls]
-    assert statuses == [0, 1]

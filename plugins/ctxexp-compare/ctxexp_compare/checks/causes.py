@@ -79,11 +79,13 @@ class Ingredients:
     `n_skipped` tokens of a prompt aren't pooled.
     """
 
-    def __init__(self, encoder: Any, texts: Sequence[str]) -> None:
+    def __init__(self, encoder: Any, texts: Sequence[str], pooling: str = "") -> None:
         self.encoder, self.texts = encoder, texts
         self.view: Any = encoder.sentence_encoder()
         pipeline = self.view.pipeline
-        mode = pipeline.facts.get("mode", "") if pipeline.pooling == "pipeline" else self.view.poolings[0]
+        mode = pooling or self.view.poolings[0]
+        if mode == "pipeline":
+            mode = pipeline.facts.get("mode", "")
         self.own = Recipe(
             prompt=pipeline.prompt, spelling="in lower case" if pipeline.lower else "", limit=self.view.limit,
             from_left=encoder.reader.cuts_left, pooling=MODES.get(mode, mode),
@@ -339,7 +341,9 @@ CAUSES: Mapping[str, Callable[[Ingredients], Variants]] = {
 }  # quick ones first; what to do about each stands in REMEDIES
 
 
-def explain(encoder: Encoder, texts: Sequence[str], a: np.ndarray, b: np.ndarray) -> Iterator[Explanation]:
+def explain(
+    encoder: Encoder, texts: Sequence[str], a: np.ndarray, b: np.ndarray, pooling: str = ""
+) -> Iterator[Explanation]:
     """What the reference model would give of all texts under the causes that fit b best, on a few of them.
 
     Args:
@@ -347,8 +351,9 @@ def explain(encoder: Encoder, texts: Sequence[str], a: np.ndarray, b: np.ndarray
         texts: The texts.
         a: Its vectors (n, dim).
         b: The candidate's (n, columns), maybe fewer.
+        pooling: How a is made, where that isn't the reference's own way.
     """
-    m = Ingredients(encoder, texts)
+    m = Ingredients(encoder, texts, pooling)
     columns = min(a.shape[1], b.shape[1])
     moved = row_errors(unit(a[:, :columns]), unit(b[:, :columns]))
     probes = _probes(moved, m.lengths)

@@ -72,7 +72,7 @@ def check(
         model: The model's name at the server.
         key: The environment variable that holds the server's key.
         options: Further arguments of the command line for models.
-        batch: How many texts are encoded at once.
+        batch: How many texts are encoded at once, or sent in one request.
 
     Returns:
         The verdict.
@@ -202,7 +202,8 @@ class _Place(NamedTuple):
             return self.array
         if self.ask is not None:
             try:
-                return _matrix(np.asarray(self.ask(list(texts))), self.title, allows_nan=True)
+                given = self.ask(texts, batch) if isinstance(self.ask, Server) else self.ask(list(texts))
+                return _matrix(np.asarray(given), self.title, allows_nan=True)
             except OSError as error:
                 raise DataError(str(error)) from None
         view = self.view
@@ -272,7 +273,7 @@ def _check_texts(
     notes = [] if there.all() else [f"note: {(~there).sum()} of {len(there)} texts are refused, maybe as too long"]
     texts = [text for text, is_there in zip(texts, there, strict=False) if is_there]
     a, b = a[there], b[there]
-    verdict = _judge(one, other, texts, a, b)
+    verdict = _judge(one, other, texts, a, b, batch)
     if verdict.verdict == "different" and not verdict.cause and one.encoder is None:
         notes.append("note: " + TELL.format("a pin" if one.pin is not None else "vectors alone"))
     if not one.has_length and verdict.verdict != "different":
@@ -286,18 +287,18 @@ def _check_texts(
     return with_effects(replace(verdict, notes=(*verdict.notes, *notes)), a, b, queries=pair, cosine=cosine)
 
 
-def _judge(one: _Place, other: _Place, texts: list[str], a: np.ndarray, b: np.ndarray) -> Verdict:
+def _judge(one: _Place, other: _Place, texts: list[str], a: np.ndarray, b: np.ndarray, batch: int) -> Verdict:
     noise = one.pin.sentence_noise if one.pin is not None else 0.0
     plain = judge(a, b, noise=noise, has_length=one.has_length)
     if plain.verdict == "same":
         return plain
-    if other.ask is not None and (seen := _behaviour(other, texts, a, b)):
+    if other.ask is not None and (seen := _behaviour(other, texts, a, b, batch)):
         return replace(plain, verdict="different", cause=seen[0], detail=seen[1], rounding="")
 
     def explanations() -> Iterable[Explanation]:
         yield from from_vectors(a, b)
-        if one.encoder is not None and hasattr(one.encoder, "read_pieces") and not one.pooling:
-            yield from explain(one.encoder, texts, a, b)
+        if one.encoder is not None and hasattr(one.encoder, "read_pieces"):
+            yield from explain(one.encoder, texts, a, b, one.pooling)
 
     verdict = judge(a, b, explanations(), noise=noise, has_length=one.has_length)
     if verdict.cause or a.shape != b.shape or not texts:
@@ -323,12 +324,12 @@ def _repeated(texts: list[str], b: np.ndarray) -> str:
     return ""
 
 
-def _behaviour(other: _Place, texts: list[str], a: np.ndarray, b: np.ndarray) -> tuple[str, str] | None:
+def _behaviour(other: _Place, texts: list[str], a: np.ndarray, b: np.ndarray, batch: int) -> tuple[str, str] | None:
     """What a server does to equal requests, and to a text alone: the cause and its detail."""
     order = np.argsort([len(text) for text in texts], kind="stable")[: max(ASKED, 3 * len(texts) // 4)]
     some = [int(order[i]) for i in evenly_spaced(range(len(order)), ASKED)]
     asked = [texts[i] for i in some]
-    first, again = other.vectors(asked, BATCH), other.vectors(asked, BATCH)
+    first, again = other.vectors(asked, batch), other.vectors(asked, batch)
     if (far := float(root_mean_square(row_errors(first, again)))) > UNEVEN * SAME:
         return "unstable", f"two equal requests are answered by vectors that differ by {far:.2g} of their length"
     alone = np.concatenate([other.vectors([text], 1) for text in asked])

@@ -11,7 +11,7 @@ from ctxexp.command import Experiment, configured
 from ctxexp.errors import ConfigError, DataError
 from ctxexp.report import Document, Table, check_absent
 from ctxexp_compare.checks import check as checks
-from ctxexp_compare.checks.encoding import spare_processor
+from ctxexp_compare.checks.encoding import BATCH, spare_processor
 from ctxexp_compare.checks.make import ROWS, default_file
 from ctxexp_compare.checks.make import pin as make_pin
 
@@ -63,6 +63,7 @@ def check(
     pooling: str = "",
     model: str = "",
     key: str = "",
+    batch: int = BATCH,
     options: str = "",
     out: Path | None = None,
 ) -> Document:
@@ -81,6 +82,7 @@ def check(
     pooling: how the reference makes vectors of texts where its files don't say: mean, cls, last, mean_text
     model: the model's name at the server
     key: the environment variable that holds the server's key
+    batch: texts that are encoded at once, or sent in one request
     options: further arguments for models
     out: a .csv with the verdict in numbers
     example: ctxexp check minilm http://localhost:7997
@@ -90,7 +92,7 @@ def check(
     spare_processor()
     verdict = checks.check(
         reference, candidate or None, text=text or None, queries=queries or None, cosine=cosine, pooling=pooling,
-        model=model, key=key, options=shlex.split(options),
+        model=model, key=key, options=shlex.split(options), batch=batch,
     )  # fmt: skip
     allowed = {"8bit": "8 bits", "4bit": "4 bits"}.get(rounding, rounding)
     fields = asdict(verdict) | {"remedy": verdict.remedy}
