@@ -19,7 +19,7 @@ from nbclient import NotebookClient
 BOOKS = sorted((Path(__file__).resolve().parent.parent / "docs" / "notebooks").glob("*.ipynb"))
 NUMBER = re.compile(r"-?\d+\.\d+")
 ADDRESS = re.compile("0x[0-9a-f]+")
-PICTURE = re.compile(r'src="data:image/png;base64,[^"]+"')
+PICTURE = re.compile(r'src="data:image/[\w+]+;base64,[^"]+"')
 
 
 class Client(NotebookClient):

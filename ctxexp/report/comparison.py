@@ -157,7 +157,7 @@ def run_html(results: Results) -> str:
     says = f"<p>{escape(results.sentence)}</p>"
     if figure is not None:  # which says the same
         picture = base64.b64encode(svg(*page(*figure)).encode()).decode()
-        says = f'<img width="690" alt="{escape(results.sentence)}" src="data:image/svg+xml;base64,{picture}">'
+        says = f'<img width="640" alt="{escape(results.sentence)}" src="data:image/svg+xml;base64,{picture}">'
     return says + _html_table({key.curve_name: (results, key) for key in keys})
 
 

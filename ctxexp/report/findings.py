@@ -205,7 +205,10 @@ def comparison_finding(runs: Sequence[LabelledResults], key: Key | None = None, 
     parts = [f"{label} ({number(v, values)})" for label, v in zip(labels, values, strict=True)]
     above = [i for i in range(len(points)) if order[lowest, i] > 0]
     beside = [i for i in range(len(points)) if i not in (lowest, *above)]
-    text = "On this text" if len({results.info.corpus.fingerprint for results in every}) == 1 else "Each on its text"
+    sentences = every[0].info.corpus.sentences
+    text = f"On this text ({sentences:,} sentences)" if sentences else "On this text"
+    if len({results.info.corpus.fingerprint for results in every}) > 1:
+        text = "Each on its text"
     where = f"{text}, at the last measured layer{f' ({scale_title(key, every)})' if named else ''},"
     if not above:
         has_ci = all(results.finding(key).has_interval for results in every)
