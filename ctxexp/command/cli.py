@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 HELP = {"-h", "--help"}
 MODELS = ("models", "runs", "other")  # places of models behind the first
+NO_TEXTS = (".npy", ".npz", ".safetensors", ".floor.json")  # files that stand for a model
 RUN = "run"  # the verb that may be left out
 BARE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD, Parameter.VAR_POSITIONAL)
 FLAGS = {"json": "print one JSON document, for scripts", "replace": "true: write over what is there"}
@@ -302,7 +303,7 @@ def _is_text_behind(value: object, place: Parameter, values: Sequence[object]) -
         return False
     from ctxexp.command.options import group_of  # OmegaConf's
 
-    return not isinstance(value, str) or group_of(value) == "dataset"
+    return not isinstance(value, str) or (group_of(value) == "dataset" and not value.endswith(NO_TEXTS))
 
 
 def _keep_objects() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -67,6 +68,9 @@ def test_vectors_from_elsewhere_make_a_floor(
     assert run_command_line(["floor", "mine.floor.json", "other.npy", f"cosine={cosine}"]) == 0
     carried = one.carry(Floor.of_vectors(x + 0.1), cosine)
     assert f"- {carried.cosine:.3f} [{carried.low:.3f}, {carried.high:.3f}]; 2.00% of" in capfd.readouterr().out
+    assert run_command_line(["floor", "mine.npy", "other.npy", f"cosine={cosine}", "json=true"]) == 0
+    (row,) = json.loads(capfd.readouterr().out)["tables"]["carried"]["rows"]
+    assert (row["cosine"], row["here"], row["reason"]) == (pytest.approx(carried.cosine, abs=1e-6), None, "")
     assert run_command_line(["floor", "mine.npy", "other.npy", "cosine=.99999"]) == 0
     assert "it can't be carried: fewer than 0.05% of unrelated pairs reach it" in capfd.readouterr().out
     np.save("zeros.npy", 0 * x)

@@ -219,7 +219,8 @@ def _carry(sides: Sequence[Side], cosine: float, pairs: Path | None) -> Document
         found["across kinds of text"] = here.carry(there, cosine, across=True)
     lines = [f"A cosine of {cosine:g} in {here.title}, of unrelated sentences of {here.text}, is in {there.title}:"]
     lines += [f"- {carried_line(where, carried)}" for where, carried in found.items()]
-    frame = pd.DataFrame([{"pairs": where, **asdict(carried)} for where, carried in found.items()])
+    rows = [{"pairs": where, **asdict(carried)} for where, carried in found.items()]
+    frame = pd.DataFrame([row | dict(zip(("here", "there"), row.pop("shares"), strict=True)) for row in rows])
     tables = {"carried": Table("Carried", frame)}
     within = next(iter(found.values()))
     if pairs and not within.reason:
