@@ -239,6 +239,18 @@ def test_a_run_gives_one_json_document_and_its_table(capsys: pytest.CaptureFixtu
     assert run_command_line(["bert", "mine.txt", *FAST, "json=true", "out=res.csv"]) == 2  # it is kept
 
 
+def test_the_demo_opens_its_page_at_a_word(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)  # and says that there is no browser
+    assert run_command_line(["demo"]) == 0
+    page = Path("ctxexp-demo/report.html").absolute()
+    assert opened == [f"{page.as_uri()}#word=light"]
+    said = capsys.readouterr()
+    assert f"report: {page}" in said.out
+    assert "the uses of 'light' part" in said.out
+    assert "no browser" in said.err
+
+
 def test_verbs_are_functions() -> None:
     document = ctxexp.sinks("gpt2", SENTENCES, min_contexts=2)
     assert document.tables["sinks"].numbers.equals(

@@ -97,10 +97,9 @@ class Verb:
 
         bare, keywords = self.arguments(args)
         as_json = bool(keywords.pop("json", False)) if self.makes_document else False
-        place = next((p.default for p in self.parameters if p.name == "out"), None)
-        if isinstance(place, Path) and not place.suffix and "out" not in keywords and not keywords.get("replace"):
-            keywords["out"] = absent_folder(place, self.name)
-        return deliver(self.name, partial(self.call, bare, keywords), keywords.get("out", place), as_json=as_json)
+        if self.is_folder and "out" not in keywords and not keywords.get("replace"):
+            keywords["out"] = absent_folder(self.place, self.name)
+        return deliver(self.name, partial(self.call, bare, keywords), keywords.get("out", self.place), as_json=as_json)
 
     def in_python(self, *args: object, **keys: object) -> Document | int:
         """Call it with values of Python, under the keys of the command line.
@@ -127,10 +126,10 @@ class Verb:
         from ctxexp.report.terminal import Document
 
         bare, keywords = self.bind(args, keys, _convert)
+        keywords.pop("json", None)
         with TemporaryDirectory() as own:
-            default = next((p.default for p in self.parameters if p.name == "out"), None)
-            if isinstance(default, Path):
-                keywords.setdefault("out", Path(own) / default)
+            if self.place:
+                keywords.setdefault("out", Path(own) / self.place)
             made = self.call(bare, keywords)
             if isinstance(made, Document) and "out" in keys:
                 made = replace(made, files=made.save(keywords["out"]))
@@ -141,14 +140,23 @@ class Verb:
     def call(self, bare: Sequence[object], keywords: Mapping[str, Any]) -> Document | int:
         """The document, or the exit status, of arguments that are bound; `out` is tried before the function begins."""
         params, keywords = self.parameters, dict(keywords)
-        place = next((p.default for p in params if p.name == "out"), None)
-        out = keywords.get("out", place)
+        out = keywords.get("out", self.place)
         replaces = bool(keywords.get("replace"))
         if any(p is REPLACE for p in params):  # the function has none of its own
             keywords.pop("replace", None)
         if isinstance(out, Path):  # what takes minutes to compute shall not be lost for want of a place
-            check_place(out, self.name, is_folder=isinstance(place, Path) and not place.suffix, replaces=replaces)
+            check_place(out, self.name, is_folder=self.is_folder, replaces=replaces)
         return self.function(*bare, **keywords) or 0
+
+    @cached_property
+    def place(self) -> Any:
+        """Where it writes by itself; None for nowhere."""
+        return next((p.default for p in self.parameters if p.name == "out"), None)
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether that is a folder."""
+        return isinstance(self.place, Path) and not self.place.suffix
 
     @property
     def takes_words(self) -> bool:

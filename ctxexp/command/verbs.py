@@ -50,7 +50,7 @@ def run(*args: str) -> int:
     return run_experiment(list(args))
 
 
-def demo(*, word: str = "bank", out: Path | None = None) -> Document:
+def demo(*, word: str = "light", out: Path | None = None) -> Document:
     """Measure a small model on some of the embedded sentences, and open the page at one word; nothing is downloaded.
 
     word: one of the embedded sentences' ambiguous words, whose uses the page shows
@@ -76,7 +76,7 @@ def demo(*, word: str = "bank", out: Path | None = None) -> Document:
     open_when_made()
     show_page(page.parent, word)
     said = answer([("bert", results)], terminal_width()).splitlines()
-    hint = f"Move the page's slider over the layers: the uses of {word!r} part, meaning by meaning."
+    hint = f"Move the page's slider over the layers: the uses of {word!r} part."
     return Document([*said, "", hint, "Of your own model: ctxexp MODEL sentences.txt --open"], files=[page])
 
 
