@@ -32,6 +32,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ctxexp.lazy import lazy_names
+from ctxexp.lazy import verb as _verb
 
 if TYPE_CHECKING:
     from ctxexp.baselines import Baseline
@@ -105,9 +106,7 @@ def __getattr__(name: str) -> Any:
     except AttributeError:
         if name.startswith("_"):
             raise
-    from ctxexp.command.cli import python_verb
-
-    return python_verb(name)
+    return _verb(name)
 
 
 def __dir__() -> list[str]:

@@ -44,10 +44,14 @@ def lazy_names(package: str, file: str) -> Callable[[str], Any]:
     return find
 
 
+def verb(name: str) -> Callable[..., Any]:
+    """The verb of that name as a function; AttributeError without one. By the name of its module, as all here is."""
+    found: Callable[..., Any] = import_module("ctxexp.command.cli").python_verb(name)
+    return found
+
+
 class VerbPackage(ModuleType):
     """A package by whose name the command has a verb too: called, it is that one, as `ctxexp.sinks("gpt2")`."""
 
     def __call__(self, *args: object, **keys: object) -> Any:
-        from ctxexp.command.cli import python_verb
-
-        return python_verb(self.__name__.rpartition(".")[2])(*args, **keys)
+        return verb(self.__name__.rpartition(".")[2])(*args, **keys)

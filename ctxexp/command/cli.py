@@ -277,15 +277,13 @@ def _read(key: str, text: str, expected: object) -> object:
 
 def python_verb(name: str) -> Callable[..., Document | int]:
     """The verb of that name as a function of Python (`Verb.in_python`), `-` in it written `_`. Raises AttributeError
-    with the nearest name."""
-    import ctxexp
-
+    with the nearest of the verbs and of ctxexp's public names."""
     offer = registry().offers.get((COMMAND, name.replace("_", "-")))
     if offer is None:
-        names = {*ctxexp.__all__, *registry().names(COMMAND)}
+        names = {*sys.modules["ctxexp"].__all__, *registry().names(COMMAND)}
         known = {one for one in names if one.islower()} | {*suggestions(name, names)}
         hint = install_hint(COMMAND, name.replace("_", "-")) or near(name, known)
-        raise AttributeError(f"ctxexp has no {name!r}{hint}", name=name, obj=ctxexp)
+        raise AttributeError(f"ctxexp has no {name!r}{hint}", name=name)
 
     @wraps(offer.factory)
     def verb(*args: object, **keys: object) -> Document | int:

@@ -57,7 +57,7 @@ def demo(*, word: str = "light", out: Path | None = None) -> Document:
     out: the folder for the page; null: ctxexp-demo
     example: ctxexp demo
     """
-    from ctxexp import measure  # with what reads models
+    from ctxexp.command.api import measure  # with what reads models
 
     corpus = polysemy()
     words = [sense.label.partition(".")[0] for sense in corpus.senses]  # of each sentence
