@@ -24,6 +24,8 @@ def names_by_kind() -> dict[str, dict[str, str]]:
     kinds = {offer.kind for offer in registry().offers.values() if offer.builtin} | {"reader"}  # what users write
     for file in sorted(HERE.glob("ctxexp-*/pyproject.toml")):
         folder, project = file.parent, tomllib.loads(file.read_text(encoding="utf-8"))["project"]
+        if "entry-points" not in project:  # it registers nothing
+            continue
         (module,) = project["entry-points"]["ctxexp"].values()
         sys.path.insert(0, str(folder))
         try:

@@ -23,7 +23,7 @@ def test_what_can_run_has_no_problem() -> None:
 def test_a_text_beyond_memory_says_what_to_install(words: list[str]) -> None:
     """Without the plugin."""
     config = composed(*words, registry=registry_of())
-    with pytest.raises(ConfigError, match=r"is for a text beyond memory; the plugin .*: pip install ctxexp-scale,"):
+    with pytest.raises(ConfigError, match=r"is for a text beyond memory; the plugin .*: in a clone pip install"):
         Experiment(config).check()
 
 
