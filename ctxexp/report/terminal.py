@@ -284,7 +284,7 @@ class Document:
     """Sentences, tables and figures: the command prints them, writes them to `out`, or gives them as JSON.
 
     Args:
-        sentences: What was found, a line each; the answer last.
+        sentences: What was found, a line each.
         tables: By the names of their files; those with cells are printed before the sentences.
         figures: Of matplotlib, by the names of their files; written as PNG and SVG.
         files: Files that the verb wrote itself.
