@@ -56,8 +56,6 @@ COMMAND = [
     ("fit_on=trian", "fit_on='trian': no such choice; did you mean 'train'?"),
     ("sentence.mixes=last2", "expected list, got str; a list has brackets, even of one: sentence.mixes=[last2]"),
     ("sentence.mixes=[lats2]", "no mix 'lats2'; did you mean 'last2'?"),
-    ("objective=self_similarity", "expected a curve and a place, as in self_similarity/adjusted@last"),
-    ("objective=slef_similarity/raw@last", "no measure 'slef_similarity'; did you mean 'self_similarity' or "),
     ("cache.limit_gb=big", "cache.limit_gb='big': expected float | auto | null, got str"),
     # Arguments of parts.
     ("control=no_sinks control.factor=1", "control.factor=1: expected above 1"),

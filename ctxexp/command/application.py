@@ -172,11 +172,6 @@ class SweepCallback(Callback):  # type: ignore[misc, unused-ignore]
         begun = Sweep(sweep, folder, time.time(), tuple(typed_overrides(config)))
         open_sweep(begun, sinks, verbose=bool(config.get("verbose", False)))
 
-    def on_multirun_end(self, config: DictConfig, **kwargs: object) -> None:
-        optimum = user_path(str(config.hydra.sweep.dir)) / "optimization_results.yaml"  # of the sweepers that optimise
-        if optimum.is_file():
-            show(f"\nthe optimum, in {optimum}:\n{optimum.read_text(encoding='utf-8').rstrip()}")
-
     def on_job_start(self, config: DictConfig, *, task_function: TaskFunction, **kwargs: object) -> None:
         tracking = config.tracking
         if tracking.get("sweep"):

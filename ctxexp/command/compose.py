@@ -62,7 +62,6 @@ from ctxexp.plugins.registry import (
 from ctxexp.progress import Progress
 
 ONE_EACH = [group for group in GROUPS if group not in LISTS]  # groups of which a run has one
-OPTIMISING = ("optuna", "ax", "nevergrad")  # sweepers
 log = logging.getLogger("ctxexp")
 
 
@@ -228,7 +227,7 @@ def _parse_one(text: str) -> Override:
 
 
 def first_job(parsed: Iterable[Override]) -> list[str]:
-    """The overrides of a sweep's first job; an interval of a search is left out. Raises ConfigError."""
+    """The overrides of a sweep's first job. Raises ConfigError."""
     job: list[str] = []
     for o in parsed:
         key, text = o.key_or_group, o.input_line or ""
@@ -238,11 +237,11 @@ def first_job(parsed: Iterable[Override]) -> list[str]:
             )
         if not o.is_sweep_override():
             job.append(text)
-        elif o.is_discrete_sweep():
-            try:
-                job.append(f"{o.get_key_element()}={next(o.sweep_string_iterator())}")
-            except Exception as error:  # none, a step of 0, a bound that is no number
-                raise ConfigError(f"{line(text, 80)}: it gives no values ({error_text(error)})") from None
+            continue
+        try:
+            job.append(f"{o.get_key_element()}={next(o.sweep_string_iterator())}")
+        except Exception as error:  # none, a step of 0, a bound that is no number
+            raise ConfigError(f"{line(text, 80)}: it gives no values ({error_text(error)})") from None
     return job
 
 
@@ -271,12 +270,7 @@ def _several(override: Override) -> str:
 def compose_sweep(overrides: Sequence[str]) -> Config:
     """The config of a sweep's first job; files, devices and other jobs are left to the jobs. Raises CtxexpError."""
     with hydra_configs():
-        composed, config = _compose(first_job(check_overrides(overrides)))
-        sweeper = OmegaConf.select(composed.hydra, "runtime.choices.hydra/sweeper", throw_on_missing=False)
-    if not config.objective and sweeper in OPTIMISING:
-        raise ConfigError(
-            f"hydra/sweeper={sweeper} needs a number to optimise, as in objective=self_similarity/adjusted@last"
-        )
+        _, config = _compose(first_job(check_overrides(overrides)))
     return Experiment(config).config
 
 

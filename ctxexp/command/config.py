@@ -139,7 +139,6 @@ class RunOptions:
     plugins: list[str]
     one_pass: OnePassOptions = OnePassOptions()
     intervals: Literal["new_text", "these_words"] = "new_text"
-    objective: str | None = None
     experiment: object = None
     verbose: bool = False
 

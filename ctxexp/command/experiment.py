@@ -47,7 +47,6 @@ from ctxexp.plugins.registry import GROUPS, install_hint, load_plugin_files, plu
 from ctxexp.progress import Progress
 from ctxexp.report.page.word_map import TABLE, WordMap
 from ctxexp.results import Results
-from ctxexp.results.objective import Objective
 from ctxexp.sinks import Sink
 from ctxexp.transforms import Calibration
 from ctxexp.vectors.cache import disk_limit
@@ -61,8 +60,8 @@ class Experiment:
 
     `corpus` is its text, `encoder` its model, `title` what figures call the run.
 
-    Control, engine, sinks and objective are built at once, since they judge their own values; the others when they are
-    first needed. A study builds metrics and transforms anew for each layer; `prototypes` has an instance of each
+    Control, engine and sinks are built at once, since they judge their own values; the others when they are first
+    needed. A study builds metrics and transforms anew for each layer; `prototypes` has an instance of each
     metric, of which only the attributes are read.
 
     Example:
@@ -77,9 +76,6 @@ class Experiment:
         self.control: Control = config.control.make()
         self.engine: Engine = config.engine.make()
         self.sinks: dict[str, Sink] = {label: part.make() for label, part in config.sink.items()}
-        self.objective = Objective.read(config.objective) if config.objective else None
-        if self.objective:
-            self.objective.check(config.metric)
         self._named_baselines: dict[str, Baseline] = {}
         self.title = run_title(config, self.control)
         self.words = WordFilter(
@@ -115,10 +111,6 @@ class Experiment:
     def prototypes(self) -> dict[str, Metric]:
         """One of each metric, by label. Raises MetricError for what is none."""
         return checked_metrics({label: part.make() for label, part in self.config.metric.items()})
-
-    def objective_of(self, results: Results) -> float | None:
-        """The value of the config's objective, NaN where it is undefined; None without one."""
-        return self.objective.of(results) if self.objective else None
 
     @cached_property
     def encoder(self) -> Encoder:

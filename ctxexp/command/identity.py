@@ -71,7 +71,6 @@ def run_info(config: Config, title: str) -> RunInfo:
         ),
         published=config.figures.published,
         plugins=plugins_used(config),
-        objective=config.objective or "",
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import math
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -40,9 +39,8 @@ HARMLESS = ("float32", "auto", "cpu")  # values that also hold for what takes no
 log = logging.getLogger("ctxexp")
 
 
-def task(cfg: DictConfig) -> float | None:
-    """Execute one job: a failure is recorded (the run, status.json, one line on stderr), and the sweep goes on. Returns
-    its objective; None if there is none, or it is undefined: NaN ends Optuna's sweep.
+def task(cfg: DictConfig) -> None:
+    """Execute one job: a failure is recorded (the run, status.json, one line on stderr), and the sweep goes on.
 
     Some launchers call it in a worker process, so it is importable.
     """
@@ -54,16 +52,14 @@ def task(cfg: DictConfig) -> float | None:
         load_plugin_files(values.get("plugins"))
         experiment = Experiment(parse_config(values, registry()), Progress())
         tracking = experiment.config.tracking
-        value = run_job(cfg, experiment, *current_job(tracking.folder, tracking.sweep or new_id()))
+        run_job(cfg, experiment, *current_job(tracking.folder, tracking.sweep or new_id()))
     except Exception as error:
         note_failure(error)
-        return None
-    return None if value is None or math.isnan(value) else value
 
 
-def run_job(cfg: DictConfig, experiment: Experiment, folder: Path, overrides: Sequence[str]) -> float | None:
+def run_job(cfg: DictConfig, experiment: Experiment, folder: Path, overrides: Sequence[str]) -> None:
     """Run the job of a composed config and its experiment in the folder, and send it once it lies on disk: a failure is
-    recorded. Returns its objective, if there is one."""
+    recorded."""
     config, is_alone = experiment.config, not experiment.config.tracking.sweep
     tracking_folder = user_path(config.tracking.folder).resolve()
     run: Run | None = None
@@ -77,22 +73,22 @@ def run_job(cfg: DictConfig, experiment: Experiment, folder: Path, overrides: Se
         run = _new_run(cfg, experiment, folder, overrides, key="" if problem else experiment.key())
         if config.resume and run.key and (earlier := reuse(run, overrides=overrides)):
             show(f"{run.name}: finished before, results in {earlier}")
-            results = Results.load(earlier)
             if is_alone:
+                results = Results.load(earlier)
                 show_answer(earlier, [(results.info.title, results)])
-            return experiment.objective_of(results)
+            return
         with job(run, overrides=overrides, meant=meant):
             if problem:
                 raise problem
             results = experiment.run(folder)
             results = replace(results, info=replace(results.info, protocol=_protocol(run.params)))
             _keep(results, run, config)
-            value = experiment.objective_of(results)
-        _show(results, experiment, folder, value)
-        return value
+        if config.verbose:
+            show(run_notes(results, with_answer=not is_alone))
+        if is_alone:
+            show_answer(folder, [(results.info.title, results)])
     except Exception as error:  # of a bug, ours or a plugin's, the traceback is wanted; the other jobs' results too
         note_failure(error)  # before it is sent, which may take long
-        return None
     finally:
         if run is not None:
             _send(run, experiment.sinks)
@@ -134,18 +130,6 @@ def _keep(results: Results, run: Run, config: Config) -> None:
         write_tables(labelled, folder, registry())
         write_report(labelled, folder / REPORT, published=published)
         results.save(folder / "results.csv")
-
-
-def _show(results: Results, experiment: Experiment, folder: Path, value: float | None) -> None:
-    """Print what a job found, and the value of its objective."""
-    config = experiment.config
-    is_alone = not config.tracking.sweep
-    if config.verbose:
-        show(run_notes(results, with_answer=not is_alone))
-    if value is not None:
-        show(f"objective {config.objective}: {value:.6g}")
-    if is_alone:
-        show_answer(folder, [(results.info.title, results)])
 
 
 def _send(run: Run, sinks: Sinks) -> None:

@@ -42,7 +42,7 @@ from ctxexp.results.values import RESULTS_FILE
 from ctxexp.sinks import Run, Status
 
 # Top-level keys that cannot change a measured number: jobs that differ in these alone have one key.
-RESULT_NEUTRAL_KEYS = ("tracking", "sink", "cache", "engine", "resume", "verbose", "figures", "objective", "experiment",
+RESULT_NEUTRAL_KEYS = ("tracking", "sink", "cache", "engine", "resume", "verbose", "figures", "experiment",
                        "plugins")  # fmt: skip
 _log = logging.getLogger("ctxexp")
 LOCATION_KEYS = tuple(

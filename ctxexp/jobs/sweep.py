@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ctxexp.errors import CtxexpError, Terminated, TrackingError, error_text, line
+from ctxexp.errors import CtxexpError, Terminated, TrackingError, line
 from ctxexp.files import is_disk_full
 from ctxexp.files.credentials import mask
 from ctxexp.files.job_folder import STATE, read_state, try_state, write_json
@@ -27,7 +27,6 @@ from ctxexp.report.reference_curves import NO_CONTEXT, control_lines
 from ctxexp.report.terminal import answer, fitted_markdown, table_texts
 from ctxexp.report.wording import LabelledResults, average_seeds
 from ctxexp.results import Results
-from ctxexp.results.objective import Objective
 from ctxexp.results.values import RESULTS_FILE
 from ctxexp.sinks import Status, Sweep, SweepReport, SweepRow
 
@@ -193,8 +192,6 @@ def settled() -> Iterator[Ending]:
             other = error
         except Exception as error:
             stopped, other = f"stopped by {type(error).__name__}", error
-            if _command.sweep and _command.failure:  # whoever optimises over jobs can't go on where they fail
-                ending.status, stopped, other = 1, f"the sweeper stopped at failed jobs: {error_text(error)}", None
         if ending.status == 1:
             show(f"error: {stopped}", sys.stderr)
         elif ending.status:
@@ -225,11 +222,10 @@ def end_command(*, stopped: str | None) -> int:
     report = close_sweep(sweep, stopped=stopped)
     if not report.rows:
         return 1
-    targets = {label: (Objective.read(r.info.objective), r) for label, r in report.compared if r.info.objective}
-    objectives = {label: f"{one.text} = {one.of(results):.6g}" for label, (one, results) in targets.items()}
-    rows = [row for row in report.rows if _command.verbose or row.status != "FINISHED" or row.label in objectives]
-    for row in rows:
-        note = " ".join(row.error.strip().splitlines()[-1:]) if row.error else objectives.get(row.label, "")
+    for row in report.rows:
+        if row.status == "FINISHED" and not _command.verbose:
+            continue
+        note = " ".join((row.error or "").strip().splitlines()[-1:])
         show(f"{row.label}: {row.status.lower()}{' before' if row.reused else ''}{note and ', '}{note}")
     if problems := (report.error or "").removeprefix(stopped or "").strip():
         show(f"error: {problems}", sys.stderr)

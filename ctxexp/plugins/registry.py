@@ -53,7 +53,7 @@ SHIPPED = "ctxexp"  # the plugin of what ships
 GROUP = "ctxexp"  # the entry-point group of plugins
 HOOK_GROUP = "ctxexp.hooks"  # of classes like `HookSpecs`, by which a distribution has hooks of its own
 PUBLISHED = Path(__file__).with_name("published.json")  # pip's names by kind and name; plugins/published.py writes it
-HYDRAS = ("ray-launcher", "rq-launcher", "submitit-launcher", "ax-sweeper", "nevergrad-sweeper", "optuna-sweeper")
+HYDRAS = ("ray-launcher", "rq-launcher", "submitit-launcher")
 GROUPS = (*CONFIG_KINDS, "weights", "experiment")
 LISTS = ("metric", "sink")  # groups of which a run may have several
 _files: tuple[Path, ...] = ()  # files of plugins=[...], absolute

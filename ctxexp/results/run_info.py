@@ -229,7 +229,6 @@ class RunInfo:
     tables: dict[str, TableInfo] = field(default_factory=dict)
     seed: int = 0
     seeds: tuple[int, ...] = ()  # of averaged results: the seeds of the runs
-    objective: str = ""  # the value that a sweeper optimises, such as `self_similarity/adjusted@last`
     protocol: str = ""  # digest of the config but for the seed: equal for runs that may be averaged over seeds
     bootstrap: int = 0  # number of resamples
     resampled: ResamplingInfo = ResamplingInfo()

@@ -27,8 +27,8 @@ def test_hints_name_what_plugins_here_bring() -> None:
     assert install_hint("command", "claims") == (
         "; the plugin ctxexp-papers brings it: in a clone pip install ./plugins/ctxexp-papers"
     )
-    assert install_hint("hydra/sweeper", "ax") == (
-        "; the plugin hydra-ax-sweeper brings it: pip install hydra-ax-sweeper"
+    assert install_hint("hydra/launcher", "ray") == (
+        "; the plugin hydra-ray-launcher brings it: pip install hydra-ray-launcher"
     )
 
 
