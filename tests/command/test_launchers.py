@@ -11,9 +11,7 @@ from ctxexp.plugins.registry import add_config_folder
 from tests.composed import check_command, run_command_line
 
 
-def test_an_experiment_that_names_an_absent_launcher(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_experiment_that_names_an_absent_launcher(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """In a folder of the user's own, which experiments may lie in."""
     (tmp_path / "experiment").mkdir()
     text = "# @package _global_\ndefaults:\n  - override /hydra/launcher: ray\n"

@@ -1,4 +1,4 @@
-"""A transformers model in memory as an encoder, also one that peft has tuned, by adapters or a learned prompt."""
+"""A transformers model in memory as an encoder, also one with adapters of peft."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-import torch
 from torch import nn
-from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.models.options import Dtype, TransformerOptions
@@ -38,11 +36,6 @@ def from_memory(
     network = find_network(model)
     title = name or Path(network.config.name_or_path or type(network).__name__).name
     tuned = tuned_network(network)
-    n_virtual = tuned.n_virtual if isinstance(tuned, PromptedModel) else 0
-    if n_virtual and (network.config.is_encoder_decoder or not options.final_norm):
-        raise ModelError(
-            f"model {title!r} has a learned prompt, which is read of encoders and decoders with final_norm=True"
-        )
     dtype = next((one for one in get_args(Dtype) if str(tuned.dtype) == f"torch.{one}"), None)
     if dtype is None:
         raise ModelError(f"model {title!r} has weights of type {tuned.dtype}; expected float32, bfloat16 or float16")
@@ -51,11 +44,9 @@ def from_memory(
     loaded = LoadedModel(checkpoint, Pipeline.of_model(model), reader, tokenizer, title=title)
     loaded = as_reader(loaded, options, reader.config.to_dict(), tokenizer_folder(tokenizer))
     window = window_size(reader, tokenizer)
-    if n_virtual and window is not None:
-        options = replace(options, window=window - n_virtual)  # the prompt takes its place among the positions
     with model_call(reader, title):
         wrappers = [one for one in (network, model) if one is not reader and not is_of_torch(one)]
-        identity = Identity(reader, options.window or window, wrappers)
+        identity = Identity(reader, window, wrappers)
     if identity.own_code:
         log.info("%s: its vectors are kept for no other run: it has %s", title, identity.own_code)
     backend = getattr(tokenizer, "backend_tokenizer", None)  # without one the encoder refuses it
@@ -108,38 +99,11 @@ def is_of_torch(module: nn.Module) -> bool:
     return type(module).__module__.startswith("torch.")
 
 
-class PromptedModel(nn.Module):
-    """A model with its learned prompt, or prefix of keys and values, as a model whose hidden states are the text's."""
-
-    def __init__(self, tuned: Any) -> None:
-        """Take a peft model of a method that learns a prompt."""
-        super().__init__()
-        self.tuned, self.n_virtual = tuned, tuned.active_peft_config.num_virtual_tokens
-        self.config = tuned.get_base_model().base_model.config
-
-    @property
-    def base_model(self) -> PromptedModel:
-        """The model itself: it has no head."""
-        return self
-
-    def __getattr__(self, name: str) -> Any:
-        """The network's attribute where the prompt has none: its device, dtype, input embeddings."""
-        try:
-            return super().__getattr__(name)
-        except AttributeError:
-            return getattr(self.tuned.get_base_model(), name)
-
-    def forward(self, input_ids: torch.Tensor, output_hidden_states: object = True) -> BaseModelOutputWithPooling:
-        """The tuned model's hidden states at the pieces of the text."""
-        out = self.tuned(input_ids=input_ids, attention_mask=torch.ones_like(input_ids), output_hidden_states=True)
-        hidden = tuple(layer[:, -input_ids.shape[1] :] for layer in out.hidden_states)
-        return BaseModelOutputWithPooling(last_hidden_state=hidden[-1], hidden_states=hidden)
-
-
 def tuned_network(model: Any) -> Any:
-    """The network itself of a model that peft has tuned, its adapters inside, or with its learned prompt; any other
-    model as it is."""
+    """The network itself of a model that peft has tuned, its adapters inside; any other model as it is. Raises
+    ModelError for a learned prompt, which stands in no layer of the network."""
     if not hasattr(model, "get_base_model"):
         return model
-    config = model.active_peft_config
-    return PromptedModel(model) if config.is_prompt_learning else model.get_base_model()
+    if model.active_peft_config.is_prompt_learning:
+        raise ModelError("a prompt or prefix that peft has learned isn't read; expected adapters inside the network")
+    return model.get_base_model()
