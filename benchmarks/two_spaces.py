@@ -14,7 +14,6 @@ from collections.abc import Sequence
 import numpy as np
 from ctxexp_compare import (
     Cka,
-    InformationImbalance,
     Linearity,
     MutualNeighbours,
     NeighbourhoodOverlap,
@@ -25,7 +24,7 @@ from ctxexp_compare import (
 )  # fmt: skip
 
 EVERY: tuple[TwoSpaces, ...] = (
-    Cka(), MutualNeighbours(), NeighbourhoodOverlap(), InformationImbalance(), ShapeDistance(), Linearity(),
+    Cka(), MutualNeighbours(), NeighbourhoodOverlap(), ShapeDistance(), Linearity(),
 )  # fmt: skip
 
 

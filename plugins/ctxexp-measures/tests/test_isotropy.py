@@ -23,7 +23,6 @@ from tests.metric_tester import (
     first_sample,
     groups_of,
     mean_over_groups,
-    rows,
 )
 
 NAN = math.nan
@@ -117,13 +116,6 @@ SPECTRA = (
 # Of samples.
 
 
-def partition(x: np.ndarray) -> Statistics:
-    """Mu & Viswanath 2018: Z(c) by loops, over each eigenvector in both signs."""
-    _, _, axes = np.linalg.svd(x, full_matrices=True)  # right singular vectors, here as rows: eigenvectors of x^T x
-    z = [sum(np.exp(sign * float(c @ w)) for w in x) for c in axes for sign in (1, -1)]
-    return {"raw": min(z) / max(z), "log": np.log(min(z) / max(z))}
-
-
 def rogue(x: np.ndarray) -> Statistics:
     """Shares of the largest dimensions in the mean cosine, and that without them: by every pair and dimension."""
     pairs = list(combinations(range(len(x)), 2))
@@ -137,20 +129,6 @@ def rogue(x: np.ndarray) -> Statistics:
     for k in (1, 3, 5):
         found |= {f"top_{k}": each[order[:k]].sum() / whole, f"without_{k}": naive.mean_cosine(x[:, order[k:]])}
     return found
-
-
-def neighbour_distances(x: np.ndarray, k: int) -> np.ndarray:
-    each = (np.linalg.norm(x - row, axis=1) for row in x.astype(np.float64))
-    return np.array([np.sort(np.delete(distances, i))[:k] for i, distances in enumerate(each)])
-
-
-def intrinsic(x: np.ndarray, k: int = 7) -> Statistics:
-    near = neighbour_distances(x, k)
-    mu = sorted(b / a for a, b in near[:, :2])  # Facco et al. 2017, the recipe in their Results
-    points = [(np.log(m), -np.log(1 - (i + 1) / len(x))) for i, m in enumerate(mu[: int(len(x) * 0.9)])]
-    slope = sum(a * b for a, b in points) / sum(a * a for a, _ in points)
-    inverse = [np.mean([np.log(row[-1] / t) for t in row[:-1]]) for row in near]  # Levina & Bickel 2004, Eq. 8
-    return {"raw": slope, "mle": 1 / np.mean(inverse), "duplicates": 0}
 
 
 def planted(rng: np.random.Generator, *sizes: int) -> np.ndarray:
@@ -178,31 +156,8 @@ def adjusted(x: np.ndarray) -> Statistics:
     return {"raw": np.mean(within), "single": single, "clusters": 3, "silhouette": silhouette(x, labels)}
 
 
-def inside(dim: int, ambient: int) -> np.ndarray:
-    """A plane of few dimensions in many."""
-    return np.random.default_rng(dim).uniform(size=(2000, dim)) @ turn(ambient, dim).T  # type: ignore[no-any-return]
-
-
 WIDE = normal(1000, 64)
-ANGLE = np.random.default_rng(0).uniform(0, 2 * np.pi, 1500)
-ROWS = normal(700, 4).astype(np.float32)
-TWICE = np.concatenate([ROWS, ROWS[:200], ROWS[:90] * np.float32(1 + 1.2e-7)])  # within float32's rounding
-NO_DIMENSION = {**UNDEFINED, "zeros": (np.zeros((20, 4)), {"raw": NAN, "n": 1})}  # equal rows count once
 SAMPLES = (
-    Case(
-        metric="partition_isotropy", options={"redraws": 2}, within=1e-7,
-        values=first_sample(partition, redraws=2),
-        draw=lambda rng: groups_of("sample", [rows(rng, 40, 5) / 4 for _ in range(4)]),
-        edges={
-            "even": (EXACT, 1), "noise": (NOISE, pytest.approx(0.95, abs=0.05)),
-            "equal rows": (np.tile(3 * turn(6, 1).T, (7, 1)), {"log": -6}),  # Z is n e^3 along it, n / e^3 against it
-            "very long": (1e4 * rows(np.random.default_rng(0), 400), 0),
-        },
-    ),
-    Case(
-        metric="partition_isotropy", options={"unit_norm": True}, edges={"a zero row": (np.zeros((3, 2)), NAN)},
-        values=first_sample(lambda x: partition(x / np.linalg.norm(x, axis=1, keepdims=True))), within=1e-7,
-    ),
     Case(
         metric="rogue_dimensions", options={"redraws": 2}, values=first_sample(rogue, redraws=2), within=1e-6,
         edges={
@@ -215,17 +170,6 @@ SAMPLES = (
                 "without_1": pytest.approx(0.95, abs=0.05), "without_3": pytest.approx(0, abs=0.01)}),
             "a direction of all axes": (WIDE + 4, {"mean_cosine": pytest.approx(0.95, abs=0.05),
                 "top_1": pytest.approx(1 / 64, abs=0.014), "without_5": pytest.approx(0.95, abs=0.05)}),
-        },
-    ),
-    Case(
-        metric="intrinsic_dimension", options={"k": 7, "redraws": 2}, within=1e-6,
-        values=first_sample(intrinsic, redraws=2),
-        edges={
-            **NO_DIMENSION, "equal rows": (TWICE, {**intrinsic(ROWS), "duplicates": 290, "n": 700}),
-            "few rows": (ROWS[:5], {"mle": NAN}),
-            "a curve": (np.stack([np.cos(ANGLE), np.sin(ANGLE), 0 * ANGLE], axis=1), pytest.approx(1, rel=0.08)),
-            **{f"{d} in {of}": (inside(d, of), dict.fromkeys(("raw", "mle"), pytest.approx(d, rel=0.12)))
-               for d, of in ((1, 10), (2, 30), (5, 64))},
         },
     ),
     Case(

@@ -11,7 +11,6 @@ from tests.composed import composed
 @pytest.mark.parametrize(
     ("option", "value", "said"),
     [
-        ("metric.intrinsic_dimension.k", "1", "expected at least 2"),
         ("metric.curvature.definition", "both", "no such choice"),
         ("metric.probe.classifier", "svm", "no such choice"),
         ("metric.self_similarity_by_class.by", "[poz]", "expected list.pos . frequency . pieces."),

@@ -1,4 +1,4 @@
-"""Metrics of the baseline's random samples of occurrences: partition function, rogue dimensions."""
+"""Metrics of the baseline's random samples of occurrences: rogue dimensions."""
 
 from __future__ import annotations
 
@@ -56,44 +56,6 @@ def normalized_rows(x: np.ndarray) -> np.ndarray | None:
     """The rows of `x` (n, d) at norm 1; None where a row is zero."""
     lengths = np.linalg.norm(x, axis=1, keepdims=True)
     return x / lengths if lengths.all() else None
-
-
-class PartitionIsotropy(SampleMetric):
-    """Partition-function isotropy I(W) of random occurrences, in (0, 1] (Mu & Viswanath 2018, Section 2.2).
-
-    min Z(c) / max Z(c) over the eigenvectors c of W^T W, Z(c) = sum over the rows w of exp(c . w); 1: the same in all
-    directions. An eigenvector's sign is arbitrary and Z is not even, so both signs are taken: the value doesn't depend
-    on the solver. It depends on the vectors' scale: `unit_norm` brings them to norm 1 first. The value is the first
-    sample's; `redraws` more, an eigendecomposition each, give its spread.
-    """
-
-    name: ClassVar[str] = "partition_isotropy"
-    title = "Isotropy of the partition function, I(W)"
-    reading = Reading(unit="ratio", subject="word vectors", lower="less isotropic", higher="more isotropic")
-    statistics: ClassVar[tuple[str, ...]] = ("raw", "log")
-
-    def __init__(self, *, unit_norm: bool = False, redraws: Redraws = 0) -> None:
-        super().__init__(redraws=redraws)
-        self.unit_norm = unit_norm
-        self.invariances = frozenset({"rotation", "permutation"} | ({"row_scale", "scale"} if unit_norm else set()))
-        self.definition = f"I(W) of random occurrences{' at norm 1' if unit_norm else ''} (Mu & Viswanath 2018)"
-
-    def values(self, x: np.ndarray) -> dict[str, float]:
-        """raw, I(W); log, its logarithm, for what underflows."""
-        w = normalized_rows(x) if self.unit_norm else x
-        if w is None:  # a row of zeros has no norm 1
-            return {}
-        _, directions = np.linalg.eigh(w.T @ w)  # the eigenvectors are the columns
-        along = w @ directions  # (n, d)
-        logs = np.concatenate([_log_sum_exp(along), _log_sum_exp(-along)])
-        log = float(logs.min() - logs.max())
-        return {"raw": float(np.exp(log)), "log": log}
-
-
-def _log_sum_exp(a: np.ndarray) -> np.ndarray:
-    """log of the columns' sums of exp, without overflow: (n, d) -> (d,)."""
-    top = a.max(axis=0)
-    return top + np.log(np.exp(a - top).sum(axis=0))
 
 
 TOP = (1, 3, 5)  # dimensions that are looked at, and removed, together
