@@ -49,7 +49,6 @@ from ctxexp.report.page.word_map import TABLE, WordMap
 from ctxexp.results import Results
 from ctxexp.sinks import Sink
 from ctxexp.transforms import Calibration
-from ctxexp.vectors.cache import disk_limit
 from ctxexp.vectors.stores import POOLINGS, SentencePooling, Vectors, WordFilter, own_pooling, sentence_view
 
 log = logging.getLogger("ctxexp")
@@ -317,11 +316,11 @@ class Experiment:
     @property
     def vectors(self) -> Vectors:
         """How vectors are computed and kept."""
-        config, cache = self.config, self._cache
+        config = self.config
         limit = config.cache.limit_gb
         return Vectors(
-            cache=cache,
-            limit_bytes=disk_limit(cache) if limit == "auto" else None if limit is None else int(limit * 1e9),
+            cache=self._cache,
+            limit_bytes=limit if limit is None or limit == "auto" else int(limit * 1e9),
             batch_tokens=config.batch_tokens,
             version=encoder_version(config.model),
             engine=self.engine,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SINGLE, OCTAVE = 16, 4  # places by themselves; then strata an octave
 PARTIAL = 128  # rows that are added up in float32
-MOST, PAIRS = 16, 1 << 20  # uses of a form in a stratum whose pairs are formed, and numbers held for that
+MOST, PAIRS = 8, 1 << 20  # uses of a form in a stratum whose pairs are formed, and numbers held for that
 FEW = 32  # rows up to which BLAS is slower with one array than with two
 ROUNDING = 1e-9  # of the weight of pairs, below which there is none
 

@@ -249,14 +249,18 @@ class Spread:
 
 def leading(moments: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Largest eigenvalue (w,) and its eigenvector (w, m) of each symmetric positive semi-definite (m, m), by LAPACK."""
-    from scipy.linalg import eigh
+    from scipy.linalg.lapack import dsyevr, dsyevr_lwork
 
     m = moments.shape[-1]
     if m <= BATCHED:
         values, vectors = np.linalg.eigh(moments)
         return np.maximum(values[:, -1], 0), vectors[..., -1]
-    pairs = [eigh(moment, subset_by_index=[m - 1, m - 1], check_finite=False) for moment in moments]
-    return np.array([max(value[0], 0.0) for value, _ in pairs]), np.array([vector[:, 0] for _, vector in pairs])
+    size, n_integers, _ = dsyevr_lwork(m, lower=1)
+    work = {"lwork": int(size), "liwork": int(n_integers)}  # scipy.linalg.eigh asks for it each time
+    pairs = [dsyevr(moment, range="I", il=m, iu=m, lower=1, **work) for moment in moments]
+    if any(failure for *_, failure in pairs):
+        raise np.linalg.LinAlgError("dsyevr found no first direction")
+    return np.array([max(value[0], 0.0) for value, *_ in pairs]), np.array([vector[:, 0] for _, vector, *_ in pairs])
 
 
 def principal_directions(x: np.ndarray, rows: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from filelock import FileLock, Timeout
 
@@ -94,13 +95,19 @@ def clear(cache: Path, *, key: str | None = None, older_than_days: float | None 
     return removed
 
 
-def disk_limit(cache: Path) -> int:
-    """Default limit of the cache in bytes: half of the space that is free or that the cache itself takes, between FLOOR
-    and CEILING.
+Limit = int | Literal["auto"] | None
+"""Bytes that a cache may take: the disk decides ("auto"), or none is set."""
+
+
+def bytes_of(limit: Limit, cache: Path) -> int | None:
+    """A limit in bytes; the default is half of the space that is free or that the cache itself takes, between FLOOR and
+    CEILING.
 
     Counting the cache's own bytes keeps the limit fixed while it fills. CEILING is three times the paper's sweep (33
     GB), since a large disk is shared; no more than the free space is ever requested.
     """
+    if limit != "auto":
+        return limit
     size = sum(entry.n_bytes for entry in entries(cache))
     return min(max((free_bytes(cache) + size) // 2, FLOOR), CEILING)
 
@@ -111,13 +118,14 @@ def free_bytes(cache: Path) -> int:
     return shutil.disk_usage(there).free
 
 
-def make_room(cache: Path, needed: int, *, limit: int | None, keep: str) -> None:
+def make_room(cache: Path, needed: int, *, limit: Limit, keep: str) -> None:
     """Remove the least recently used entries until `needed` bytes more fit under `limit` and on the disk.
 
     The entry `keep` and sums that are being measured are never removed. Raises `StoreError`, before anything is
     removed, if there can't be enough room.
     """
     _remove_leftovers(cache)
+    limit = bytes_of(limit, cache)
     if limit is not None and needed > limit:
         raise StoreError(
             f"these vectors need {size_text(needed)}, but the cache in {cache} is limited to {size_text(limit)}; "

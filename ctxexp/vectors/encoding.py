@@ -273,7 +273,7 @@ def open_store(
     *,
     cache: Path,
     batch_tokens: int = 2048,
-    limit_bytes: int | None = None,
+    limit_bytes: caches.Limit = None,
     progress: Progress | None = None,
     version: str = "",
     engine: Engine | None = None,
@@ -315,7 +315,7 @@ def open_store(
         raise StoreError(
             f"the vector cache in {cache} can't be used: {error}; make room or choose another cache folder"
         ) from error
-    if limit_bytes is not None:
+    if limit_bytes is not None and store.n_encoded:  # what was foretold may be too low
         caches.make_room(cache, 0, limit=limit_bytes, keep=key)
     return store
 
@@ -339,7 +339,7 @@ def _build(
     text: BatchedText,
     stored_words: Sequence[np.ndarray | None],
     path: Path,
-    limit_bytes: int | None,
+    limit_bytes: caches.Limit,
     progress: Progress,
     workers: tuple[Engine, Callable[[], Encoder]] | None,
 ) -> int:
@@ -351,6 +351,7 @@ def _build(
     if workers:  # what they leave there, and an earlier run's may have left already
         of_workers = _most_rows(encoder, sentences, [None] * len(sentences)) * _row_bytes(encoder)
         needed += max(0, of_workers - (caches.folder_size(shards) if shards.is_dir() else 0))
+    limit_bytes = caches.bytes_of(limit_bytes, path.parent)
     _log_need(corpus, encoder, path.parent, rows, needed, limit_bytes)
     caches.make_room(path.parent, needed, limit=limit_bytes, keep=path.name)
     rows_of, title = RowIndexBuilder(), f"encode {encoder.details.get('architecture', encoder.name)}"

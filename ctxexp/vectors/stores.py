@@ -28,7 +28,7 @@ from ctxexp.progress import Progress
 from ctxexp.results.run_info import PoolingInfo
 from ctxexp.transforms import chunk_rows, chunks
 from ctxexp.vectors import Store
-from ctxexp.vectors.cache import entry_lock, make_room
+from ctxexp.vectors.cache import Limit, entry_lock, make_room
 from ctxexp.vectors.encoding import CODE, BatchedText, open_store, warn_unknown
 
 log = logging.getLogger("ctxexp")
@@ -211,7 +211,7 @@ class Vectors:
     """Options of computing and keeping vectors; none moves a number but by rounding."""
 
     cache: Path  # the folder that holds them
-    limit_bytes: int | None = None  # of the whole cache: the least recently used go first
+    limit_bytes: Limit = None  # of the whole cache: the least recently used go first
     batch_tokens: int = 2048
     version: str = ""  # of the code that made the encoder, where its name doesn't tell
     engine: Engine = field(default_factory=Local)  # who encodes

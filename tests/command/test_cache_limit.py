@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ctxexp.command import Experiment
+from ctxexp.vectors.cache import bytes_of
 from tests.composed import composed
 
 
@@ -19,5 +20,5 @@ def test_a_number_stays_and_otherwise_the_disk_decides(
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10**12, 0, 80 * 10**9))
     vectors = Experiment(composed(f"cache.folder={tmp_path}", f"cache.limit_gb={given}")).vectors
-    assert (vectors.limit_bytes, vectors.cache) == (expected, tmp_path)
+    assert (bytes_of(vectors.limit_bytes, vectors.cache), vectors.cache) == (expected, tmp_path)
     assert composed().cache.limit_gb == "auto"

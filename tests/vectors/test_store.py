@@ -195,8 +195,8 @@ def test_the_disk_decides_the_limit_where_nobody_does(
         sums.mkdir()
         with (sums / "0000.npz").open("wb") as file:
             file.truncate(held * 10**9)  # a hole
-    assert caches.disk_limit(tmp_path) == expected * 10**9
-    assert caches.disk_limit(tmp_path / "not" / "there") == min(max(free // 2, 20), 100) * 10**9
+    assert caches.bytes_of("auto", tmp_path) == expected * 10**9
+    assert caches.bytes_of("auto", tmp_path / "not" / "there") == min(max(free // 2, 20), 100) * 10**9
 
 
 def test_clearing(tmp_path: Path) -> None:
