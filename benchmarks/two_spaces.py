@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 from ctxexp_compare import (
     Cka,
+    InformationImbalance,
     Linearity,
     MutualNeighbours,
     NeighbourhoodOverlap,
@@ -24,7 +25,7 @@ from ctxexp_compare import (
 )  # fmt: skip
 
 EVERY: tuple[TwoSpaces, ...] = (
-    Cka(), MutualNeighbours(), NeighbourhoodOverlap(), ShapeDistance(), Linearity(),
+    Cka(), MutualNeighbours(), NeighbourhoodOverlap(), InformationImbalance(), ShapeDistance(), Linearity(),
 )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ctxexp_compare.cka import Cka
     from ctxexp_compare.contract import ComparisonScore, NullDistribution, Sample, TwoSpaces
     from ctxexp_compare.floors.make import floor
+    from ctxexp_compare.imbalance import InformationImbalance
     from ctxexp_compare.interface import compare
     from ctxexp_compare.layer_choice.choice import choose
     from ctxexp_compare.light.floor import Floor
@@ -32,6 +33,7 @@ __all__ = [
     "Cka",
     "ComparisonScore",
     "Floor",
+    "InformationImbalance",
     "Linearity",
     "MutualNeighbours",
     "NeighbourhoodOverlap",
@@ -65,6 +67,7 @@ def register_comparisons(register: Register) -> None:
     register("cka", "ctxexp_compare.cka:Cka")
     register("mutual_knn", "ctxexp_compare.neighbours:MutualNeighbours")
     register("neighbourhood_overlap", "ctxexp_compare.neighbours:NeighbourhoodOverlap")
+    register("information_imbalance", "ctxexp_compare.imbalance:InformationImbalance")
     register("shape_distance", "ctxexp_compare.shape:ShapeDistance")
     register("linearity", "ctxexp_compare.linearity:Linearity")
 

@@ -37,8 +37,8 @@ def compare(
     runs: more of them; one alone is compared with itself, layer by layer
     text: for every model given by name: a file, a folder or a data set; empty: the embedded one
     options: words for every model given by name, such as "dtype=bfloat16"
-    measures: cka, mutual_knn, neighbourhood_overlap, shape_distance, linearity, or all; with arguments as in
-        "mutual_knn k=30,cka"
+    measures: cka, mutual_knn, neighbourhood_overlap, information_imbalance, shape_distance, linearity, or all;
+        with arguments as in "mutual_knn k=30,cka"
     sample: occurrences that are compared, at most
     layers: how many layers of each model are compared at most, evenly spaced (a number, not a list); null: all of them
     seed: of the sample and of the draws

@@ -66,8 +66,9 @@ class TwoSpaces(ABC):
     """Measure of two spaces over the same occurrences: rows (n, d1) and (n, d2).
 
     `prepare_side` prepares one space for all its comparisons, `score` compares two sides. `self_score` is the value of
-    a space with itself, which `adjusted` maps to 1, and the chance level to 0. `chance` draws permutations within
-    `sample.strata`, for which a measure has to define `permute`, unless it overrides `chance` with a closed form.
+    a space with itself (`self_score_at` where it depends on the number of rows), which `adjusted` maps to 1, and the
+    chance level to 0. `chance` draws permutations within `sample.strata`, for which a measure has to define `permute`,
+    unless it overrides `chance` with a closed form.
     """
 
     name: ClassVar[str]
@@ -106,6 +107,10 @@ class TwoSpaces(ABC):
         Returns:
             The score; its value is NaN where the measure is undefined.
         """
+
+    def self_score_at(self, n: int) -> float:
+        """Value of a space of n rows with itself."""
+        return self.self_score
 
     def permute(self, side: Any, order: np.ndarray) -> Any:
         """The side of the same rows in another order (n,); needed unless `chance` is overridden."""
@@ -153,7 +158,7 @@ def negative_control(measure: TwoSpaces, sample: Sample, choice: RowNorm, permut
     a, b = (measure.prepare_side((unit_norm(x) if choice == "unit_norm" else x)[sample.strata], sample) for x in tables)
     value = measure.score(a, b).value
     chance = measure.chance(a, b, sample, permutations).mean
-    return value, (value - chance) / (measure.self_score - chance)
+    return value, (value - chance) / (measure.self_score_at(len(sample)) - chance)
 
 
 def unit_norm(x: np.ndarray) -> np.ndarray:

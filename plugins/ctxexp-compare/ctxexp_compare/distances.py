@@ -1,4 +1,4 @@
-"""Nearest neighbours in a space; ties are averaged over all orders of the tied rows.
+"""Nearest neighbours and ranks in a space; ties are averaged over all orders of the tied rows.
 
 Equal vectors (a word in a static table) are equally far from every row. Which of them a sort puts first depends on the
 processor, so no result here does: of t tied rows of which m fit, each is a neighbour with weight m / t.
@@ -91,6 +91,18 @@ def nearest(x: np.ndarray, k: int, geometry: Geometry) -> Neighbours:
 
     by_row = csr_array((np.concatenate(classes), np.concatenate(columns), indptr), shape=(n, n))
     return Neighbours(k, by_row, *np.concatenate(counts, axis=1))
+
+
+def ranks(x: np.ndarray, geometry: Geometry) -> np.ndarray:
+    """Ranks (n, n) float32: at [i, j] the rank of j among the rows by distance from i, from 1, ties by their mean; 0 on
+    the diagonal."""
+    from scipy.stats import rankdata
+
+    rank = np.empty((len(x), len(x)), np.float32)
+    for at, distance in _blocks(x, geometry):
+        rank[at : at + len(distance)] = rankdata(distance, axis=1)
+    np.fill_diagonal(rank, 0)
+    return rank
 
 
 def _blocks(x: np.ndarray, geometry: Geometry) -> Iterator[tuple[int, np.ndarray]]:

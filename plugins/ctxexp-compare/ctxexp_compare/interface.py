@@ -17,7 +17,7 @@ from ctxexp_compare.hooks import COMPARISON
 from ctxexp_compare.matrices import ComparisonOptions, Similarities, similarities
 from ctxexp_compare.space import Space, Texts
 
-DEFAULT_MEASURES = ("cka", "mutual_knn")
+DEFAULT_MEASURES = ("cka", "mutual_knn", "information_imbalance")
 
 
 def compare(

@@ -223,7 +223,7 @@ def _matrix(
         levels = [measure.chance(sides[i], b, sample, permutations) for i in rows]
         pairs = list(zip(scores, levels, moves, strict=True))
         value[rows, j], low[rows, j], high[rows, j] = _estimate([s.value for s in scores], moves, resamples)
-        changed = [_adjusted(measure.self_score, s.value, c, m, resamples) for s, c, m in pairs]
+        changed = [_adjusted(measure.self_score_at(len(sample)), s.value, c, m, resamples) for s, c, m in pairs]
         adjusted[rows, j], under[rows, j], over[rows, j] = _estimate(
             [one for one, _ in changed], [m for _, m in changed], resamples
         )

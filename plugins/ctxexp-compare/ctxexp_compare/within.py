@@ -1,6 +1,6 @@
 """Moments of a sum over pairs when one side's rows are permuted, within strata (words) or freely, in closed form.
 
-Unbiased CKA and neighbours' overlap are sums T = sum over i != j of a[i, j] b[i, j]. Under
+Unbiased CKA, neighbours' overlap and information imbalance are sums T = sum over i != j of a[i, j] b[i, j]. Under
 permutations within strata a pair of rows of strata s and t meets every such pair of rows of b equally often, so that b
 becomes its mean over the block (s, t), its diagonal left out: E[T] = sum over blocks of sum(a) sum(b) / pairs.
 """

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from ctxexp_compare import (
     Cka,
+    InformationImbalance,
     Linearity,
     MutualNeighbours,
     NeighbourhoodOverlap,
@@ -20,14 +21,14 @@ from ctxexp_compare import (
     similarities,
     within,
 )  # fmt: skip
-from ctxexp_compare.distances import nearest
+from ctxexp_compare.distances import nearest, ranks
 
 import ctxexp
 from ctxexp import Register
 from tests.composed import registry_of
 
 EVERY: list[TwoSpaces] = [
-    Cka(), MutualNeighbours(k=3), NeighbourhoodOverlap(k=3), ShapeDistance(), Linearity(),
+    Cka(), MutualNeighbours(k=3), NeighbourhoodOverlap(k=3), InformationImbalance(), ShapeDistance(), Linearity(),
 ]  # fmt: skip
 IDS = [one.name for one in EVERY]
 
@@ -96,6 +97,15 @@ def test_neighbours_in_common_are_those_of_loops() -> None:
         assert value(measure, x, y) == pytest.approx(expected)
 
 
+def test_information_imbalance_is_the_mean_rank_of_loops() -> None:
+    x, y = alike()
+    n = len(x)
+    a, b = near_by_loops(x, 1), near_by_loops(y, n - 1)
+    expected = 2 / n * np.mean([b[i].index(a[i][0]) + 1 for i in range(n)])
+    assert value(InformationImbalance(), x, y) == pytest.approx(expected)
+    assert value(InformationImbalance(), x, x) == pytest.approx(2 / n)
+
+
 def oracle() -> tuple[np.ndarray, np.ndarray]:
     """The arrays that the libraries' values below are of."""
     rng = np.random.default_rng(7)
@@ -104,10 +114,12 @@ def oracle() -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_values_are_those_of_dadapy_and_netrep() -> None:
-    """DADApy 0.3.4: return_data_overlap;
+    """DADApy 0.3.4: return_inf_imb_two_selected_coords, return_data_overlap;
     netrep's LinearMetric(alpha=1, center_columns=True, score_method="angular").fit_score, its source of commit 3059f54
     (it isn't on the package index that was at hand)."""
     x, y = oracle()
+    assert value(InformationImbalance(), x, y) == pytest.approx(0.395)
+    assert value(InformationImbalance(), y, x) == pytest.approx(0.4455555555555556)
     assert value(NeighbourhoodOverlap(k=5), x, y) == pytest.approx(0.27)
     assert value(NeighbourhoodOverlap(), x, y) == pytest.approx(0.69)
     assert value(ShapeDistance(), x, y) == pytest.approx(0.8358766718845559, rel=1e-12)
@@ -154,7 +166,7 @@ def test_a_space_and_itself_turned_stretched_and_moved(measure: TwoSpaces) -> No
     """Itself gives what the measure names; a rotation, one factor, and but for cosines a shift, change nothing."""
     x, y = alike(60)
     rotation = np.linalg.qr(normal(6, 6, 11))[0]
-    itself = measure.self_score
+    itself = 2 / 60 if isinstance(measure, InformationImbalance) else measure.self_score
     slack = 2e-3 if isinstance(measure, Linearity) else 1e-6
     assert value(measure, x, x) == pytest.approx(itself, abs=slack)
     other = 3 * x @ rotation + (0 if isinstance(measure, MutualNeighbours) and measure.geometry == "cosine" else 5)
@@ -202,7 +214,7 @@ def test_moments_over_permutations_are_those_of_every_permutation() -> None:
     assert found.sd == pytest.approx(np.std(every))
 
 
-@pytest.mark.parametrize("measure", EVERY[:3], ids=IDS[:3])
+@pytest.mark.parametrize("measure", EVERY[:4], ids=IDS[:4])
 def test_the_closed_chance_level_is_that_of_drawn_permutations(measure: TwoSpaces) -> None:
     x, y = alike(30)
     given = sample(30)
@@ -228,6 +240,10 @@ def test_equal_vectors_have_neighbours_in_random_order() -> None:
     near = nearest(x, 5, "euclidean").weights.tocoo()
     assert (words[near.row] == words[near.col]).all()
     assert near.data == pytest.approx(5 / 29)
+    rank = ranks(x, "euclidean")
+    assert (rank[words[:, None] == words] == np.where(np.eye(30).astype(bool), 0, 15).ravel().tolist() * 10).all()
+    assert rank.sum(axis=1) == pytest.approx(300 * 299 / 2)
+    assert value(InformationImbalance(), x, y) == pytest.approx(2 / 300 * 15)
 
 
 def lattice(n: int, d: int, seed: int) -> np.ndarray:
@@ -237,28 +253,33 @@ def lattice(n: int, d: int, seed: int) -> np.ndarray:
     return x
 
 
-def by_random_orders(measure: MutualNeighbours, x: np.ndarray, y: np.ndarray, draws: int) -> np.ndarray:
-    """(draws,) the measure with the tied of both spaces put in orders of their own, by noise too small for others."""
+def by_random_orders(measure: TwoSpaces, x: np.ndarray, y: np.ndarray, draws: int) -> np.ndarray:
+    """(draws,) the measure with the tied of both spaces put in orders of their own: too small a noise to move others.
+
+    A rank is found by loops that know of no expectation."""
     rng, n, found = np.random.default_rng(3), len(x), []
-    if measure.geometry == "cosine":
+    if isinstance(measure, MutualNeighbours) and measure.geometry == "cosine":
         x, y = (a / np.linalg.norm(a, axis=1, keepdims=True) for a in (x, y))
     distances = [np.round(((a[:, None] - a) ** 2).sum(axis=-1), 9) for a in (x, y)]
     for _ in range(draws):
         order = [np.argsort(d + 1e9 * np.eye(n) + 1e-10 * rng.random((n, n)), axis=1) for d in distances]
-        k = measure.k
-        found.append(np.mean([len({*a[:k]} & {*b[:k]}) / k for a, b in zip(*order, strict=True)]))
+        if isinstance(measure, MutualNeighbours):
+            k = measure.k
+            found.append(np.mean([len({*a[:k]} & {*b[:k]}) / k for a, b in zip(*order, strict=True)]))
+        else:
+            found.append(2 / n * np.mean([b.tolist().index(a[0]) + 1 for a, b in zip(*order, strict=True)]))
     return np.array(found)
 
 
-@pytest.mark.parametrize("measure", EVERY[1:3], ids=IDS[1:3])
-def test_ties_count_by_their_expectation_over_random_orders(measure: MutualNeighbours) -> None:
+@pytest.mark.parametrize("measure", EVERY[1:4], ids=IDS[1:4])
+def test_ties_count_by_their_expectation_over_random_orders(measure: TwoSpaces) -> None:
     x, y = lattice(40, 3, 1) + 2, lattice(40, 4, 2) + 2
     drawn = by_random_orders(measure, x, y, 300)
     assert drawn.std() > 0.001
     assert value(measure, x, y) == pytest.approx(drawn.mean(), abs=4 * drawn.std() / np.sqrt(300))
 
 
-@pytest.mark.parametrize("measure", EVERY[1:3], ids=IDS[1:3])
+@pytest.mark.parametrize("measure", EVERY[1:4], ids=IDS[1:4])
 def test_what_leaving_out_one_of_the_tied_changes_is_exact(measure: TwoSpaces) -> None:
     for x, y in ((lattice(40, 3, 1) + 2, lattice(40, 4, 2) + 2), (lattice(40, 3, 1) + 2, normal(40, 4, 3))):
         for a, b in ((x, y), (y, x)):
@@ -267,7 +288,7 @@ def test_what_leaving_out_one_of_the_tied_changes_is_exact(measure: TwoSpaces) -
             assert influence(measure, a, b) == pytest.approx(expected - expected.mean(), abs=1e-12)
 
 
-@pytest.mark.parametrize("measure", EVERY[1:3], ids=IDS[1:3])
+@pytest.mark.parametrize("measure", EVERY[1:4], ids=IDS[1:4])
 def test_ties_are_ties_after_a_rotation_whose_rounding_parts_them(measure: TwoSpaces) -> None:
     x, y = lattice(60, 3, 4) + 2, lattice(60, 3, 5) + 2
     turned = x @ np.linalg.qr(normal(3, 3, 6))[0]
@@ -276,7 +297,7 @@ def test_ties_are_ties_after_a_rotation_whose_rounding_parts_them(measure: TwoSp
 
 def test_sides_that_memory_cannot_hold_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
     spaces = [Space.of_arrays(name, np.stack([normal(30, 4, i), normal(30, 4, i + 1)])) for i, name in enumerate("abc")]
-    measures = [Cka(), MutualNeighbours(k=3)]
+    measures = [Cka(), InformationImbalance()]
     whole = similarities(spaces, measures, bootstrap=50)
     monkeypatch.setattr(matrices, "MEMORY", 2 * 30 * 30 * 4)
     parts = similarities(spaces, measures, bootstrap=50)

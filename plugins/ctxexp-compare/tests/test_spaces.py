@@ -116,7 +116,7 @@ def test_verb_and_face_give_the_same_numbers(sweep: Path, tmp_path: Path) -> Non
     models = "elmo", "elmo weights=untrained"
     by_face = compare(*models, text=sweep.parents[2] / "text.txt", options=OPTIONS, sample=40, progress=False).frame
     pd.testing.assert_frame_equal(by_verb, by_face, check_dtype=False, rtol=1e-12)
-    assert set(by_verb.measure) == {"cka", "mutual_knn"}
+    assert set(by_verb.measure) == {"cka", "mutual_knn", "information_imbalance"}
     assert {"compare_cka.png", "compare_cka.svg"} <= {path.name for path in (tmp_path / "out").iterdir()}
 
 

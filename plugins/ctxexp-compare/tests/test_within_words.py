@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from ctxexp_compare import (
     Cka,
+    InformationImbalance,
     Linearity,
     MutualNeighbours,
     NeighbourhoodOverlap,
@@ -26,10 +27,10 @@ from benchmarks.two_spaces import simulate
 from ctxexp.errors import ConfigError, DataError
 
 EVERY: list[TwoSpaces] = [
-    Cka(), MutualNeighbours(k=5), NeighbourhoodOverlap(k=10), ShapeDistance(), Linearity(),
+    Cka(), MutualNeighbours(k=5), NeighbourhoodOverlap(k=10), InformationImbalance(), ShapeDistance(), Linearity(),
 ]  # fmt: skip
 IDS = [one.name for one in EVERY]
-CLOSED, CLOSED_IDS = EVERY[:3], IDS[:3]
+CLOSED, CLOSED_IDS = EVERY[:4], IDS[:4]
 
 
 def normal(n: int, d: int, seed: int) -> np.ndarray:
