@@ -7,7 +7,6 @@ A metric is a class; a measure is a metric configured under a label of a run's c
 
 from __future__ import annotations
 
-import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -26,7 +25,6 @@ from ctxexp.metrics import GroupMean, Metric, Over
 from ctxexp.occurrences import Occurrences
 from ctxexp.results.run_info import SIZE_MATCHED
 
-log = logging.getLogger("ctxexp")
 Size = Annotated[int, Ge(2)]  # one occurrence has no pair
 Redraws = Annotated[int, Ge(0), Le(10_000)]  # every layer is measured on each of them; 30 give an interval
 Among = Literal["sentence", "row"]
@@ -176,10 +174,7 @@ class Uniform(Baseline):
 def _available_size(size: int, available: int, what: str) -> int:
     if available < 2:
         raise ConfigError(f"the baseline needs at least 2 {what}, the corpus has {available}; use a larger corpus")
-    if size > available:
-        log.warning(f"baseline: only {available:,} {what}, so {available:,} are sampled instead of {size:,}")
-        return available
-    return size
+    return min(size, available)
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import inspect
 import textwrap
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
 from ctxexp.command.help import columns, config_keys, option_keys, summary_of
-from ctxexp.dataset import Corpus
 from ctxexp.datasets import polysemy
 from ctxexp.datasets.downloads import vector_folder
 from ctxexp.errors import ConformanceError, TrackingError, UnknownName
@@ -31,7 +30,7 @@ from ctxexp.plugins.registry import (
     registry,
 )
 from ctxexp.progress import terminal_width
-from ctxexp.report.page import REPORT, open_when_made, show_page
+from ctxexp.report.page import REPORT, open_page
 from ctxexp.report.terminal import Document, Table, answer
 from ctxexp.sinks.database import has_database, prepare_store, sqlite_file, store_uri
 from ctxexp.sinks.ui import serve
@@ -51,7 +50,7 @@ def run(*args: str) -> int:
 
 
 def demo(*, word: str = "light", out: Path | None = None) -> Document:
-    """Measure a small model on some of the embedded sentences, and open the page at one word; nothing is downloaded.
+    """Measure a small model on the embedded sentences, and open the page at one word; nothing is downloaded.
 
     word: one of the embedded sentences' ambiguous words, whose uses the page shows
     out: the folder for the page; null: ctxexp-demo
@@ -59,22 +58,13 @@ def demo(*, word: str = "light", out: Path | None = None) -> Document:
     """
     from ctxexp.command.api import measure  # with what reads models
 
-    corpus = polysemy()
-    words = [sense.label.partition(".")[0] for sense in corpus.senses]  # of each sentence
+    text = polysemy()
+    words = {sense.label.partition(".")[0] for sense in text.senses}
     if word not in words:
         raise UnknownName("ambiguous word", word, words)
-    some = {*[*dict.fromkeys(words)][::4], word}
-    places = [i for i, one in enumerate(words) if one in some]
-    text = Corpus(
-        "a part of the embedded sentences",
-        tuple(corpus.sentences[i] for i in places),
-        senses=tuple(replace(corpus.senses[i], sentence=n) for n, i in enumerate(places)),
-        tags={"pos": tuple(corpus.tags["pos"][i] for i in places)},
-    )
     results = measure("bert", text, metrics=["contextuality", "self_similarity", "max_explainable_variance"])
     page = results.report((out or absent_folder(Path("ctxexp-demo"), "report")) / REPORT)
-    open_when_made()
-    show_page(page.parent, word)
+    open_page(page, word)
     said = answer([("bert", results)], terminal_width()).splitlines()
     hint = f"Move the page's slider over the layers: the uses of {word!r} part."
     return Document([*said, "", hint, "Of your own model: ctxexp MODEL sentences.txt --open"], files=[page])

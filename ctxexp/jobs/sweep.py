@@ -60,10 +60,10 @@ def note_failure(error: Exception) -> None:
 def show_answer(folder: Path, runs: Sequence[LabelledResults]) -> None:
     """Print what was found: the tables of the folder, the answer of the runs, and the page's path."""
     _command.answer = (runs, folder)
-    for table in table_texts(folder):
-        show(f"\n{fitted_markdown(table, terminal_width())}")
-    if runs:
-        show(f"\n{answer(runs, terminal_width())}")
+    texts = [fitted_markdown(table, terminal_width()) for table in table_texts(folder)]
+    texts += [answer(runs, terminal_width())] if runs else []
+    if texts:
+        show("\n\n".join(texts))
     show_page(folder)
 
 

@@ -18,7 +18,7 @@ from ctxexp.report.changes import (
     variant_range,
 )
 from ctxexp.report.wording import LabelledResults, full_title, group_count_phrase, mix_labels
-from ctxexp.results.results import LEADING, mix_mark
+from ctxexp.results.results import LEADING, mix_mark, own_mix
 from ctxexp.results.values import RUN, Finding, Key, Leg
 
 if TYPE_CHECKING:
@@ -54,16 +54,15 @@ def _text(results: Results, key: Key, layers: tuple[int, ...], legs: Sequence[Le
     info, name = results.info.measure(key.measure), scale_title(key, [results])
     if not layers:
         return f"{name} in {RUN}: undefined in every layer."
-    variants = _variants(results, key, layers[-1])
     if not legs:
         values = _values(results, key, sorted({layers[0], layers[-1]}))
         why = _no_change(results, key, layers, has_interval=has_interval)
-        return f"{name} in {RUN}: {why} ({values}){variants}."
+        return f"{name} in {RUN}: {why} ({values})."
     clauses = ", then ".join(_clause(results, key, leg, legs, layers) for leg in legs)
     if not info.subject:
         return f"{name} in {RUN}: {clauses}."
     name = name[0].lower() + name[1:] if name[1:2].islower() else name
-    return f"In {RUN}, {name} {clauses}{variants}."
+    return f"In {RUN}, {name} {clauses}."
 
 
 def _clause(results: Results, key: Key, leg: Leg, legs: Sequence[Leg], layers: Sequence[int]) -> str:
@@ -79,15 +78,6 @@ def _clause(results: Results, key: Key, leg: Leg, legs: Sequence[Leg], layers: S
         return f"{'is ' * has_subject}{'higher' if leg.sign > 0 else 'lower'}, {end}, than {start}"
     verb = (("falls", "grows") if has_subject else ("a fall", "a rise"))[leg.sign > 0]
     return f"{verb} {'' if follows else f'from {start} '}to {end}{', on the whole' * leg.reverses}"
-
-
-def _variants(results: Results, key: Key, layer: int) -> str:
-    """The range of the value's variants in a layer, as a clause; empty for a measure without any."""
-    ends = variant_range(results, key, layer)
-    if ends is None or not np.isfinite(ends).all():
-        return ""
-    low, high = (number(end, np.array(ends)) for end in ends)
-    return f"; its variants lie between {low} and {high} in the last layer"
 
 
 def scale_title(key: Key, runs: Sequence[Results]) -> str:
@@ -107,11 +97,12 @@ def basis(results: Results, key: Key) -> str:
     words = f" of {corpus.words:,} words" if over == "text" else ""
     text = f"It rests on {count}{words}" + f" in {corpus.sentences:,} sentences" * (over != "sentence")
     if drawn.unit == "sentence":
-        running = " (of a running text: dataset.documents=blank)" if corpus.choices.get("documents") == "none" else ""
-        text += f", which intervals take as independent{running}"
+        is_file = corpus.choices.get("documents") == "none"
+        text += ", which intervals take as independent"
+        text += " (one running text? add dataset.documents=blank)" * is_file
     elif drawn.unit:
         text += f", of which intervals draw {drawn.clusters}"
-    mix = results.info.mix.phrase if mix_mark(results, key.measure) else ""
+    mix = own_mix(results, key.measure).phrase if mix_mark(results, key.measure) else ""
     return f"{'; '.join(filter(None, [text, mix]))}."
 
 
@@ -190,7 +181,7 @@ def chart_finding(runs: Sequence[LabelledResults], key: Key) -> str:
 
 def comparison_finding(runs: Sequence[LabelledResults], key: Key | None = None, *, named: bool = True) -> str:
     """The sentence that lays runs side by side at their last layer, by one curve (None: the leading one that all have),
-    which is `named` unless a table beside it does; empty for fewer than two."""
+    which is `named`, with its values, unless a table beside it does; empty for fewer than two."""
     labelled = [(label, r) for label, r in runs if not r.info.is_control]
     keys = [key] if key else labelled[0][1].main_keys if labelled else []
     key = next((key for key in keys if all(key in r.by_key for _, r in labelled)), None)
@@ -202,14 +193,14 @@ def comparison_finding(runs: Sequence[LabelledResults], key: Key | None = None, 
     values, order = claimed_order([(results, key, at) for _, results, at in points])
     lowest = int(np.argmin(values))
     labels = mix_labels(key.measure, [(label, results) for label, results, _ in points])
-    parts = [f"{label} ({number(v, values)})" for label, v in zip(labels, values, strict=True)]
+    parts = [f"{label} ({number(v, values)})" if named else label for label, v in zip(labels, values, strict=True)]
     above = [i for i in range(len(points)) if order[lowest, i] > 0]
     beside = [i for i in range(len(points)) if i not in (lowest, *above)]
     sentences = every[0].info.corpus.sentences
-    text = f"On this text ({sentences:,} sentences)" if sentences else "On this text"
+    text = f"In {sentences:,} sentences" if sentences else "On this text"
     if len({results.info.corpus.fingerprint for results in every}) > 1:
         text = "Each on its text"
-    where = f"{text}, at the last measured layer{f' ({scale_title(key, every)})' if named else ''},"
+    where = f"{text}, at the last layer{f' ({scale_title(key, every)})' if named else ''},"
     if not above:
         has_ci = all(results.finding(key).has_interval for results in every)
         why = "these data can't tell the models apart" if has_ci else "no order of models is claimed without intervals"

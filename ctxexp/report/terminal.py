@@ -161,7 +161,7 @@ def _answer_column(key: Key, rows: Sequence[_Row], *, is_leading: bool) -> list[
         if is_leading:
             ends = f"± {value - low:.3f}" if results.info.seeds else f"[{low:z.3f}, {high:z.3f}]"
             variants = (variant_range(results, key, at) if place == LAYER else None) or (math.nan, math.nan)
-            texts += [ends if math.isfinite(low) else "", "–".join(f"{v:.2f}" for v in variants if math.isfinite(v))]
+            texts += [ends if math.isfinite(low) else "", "–".join(f"{v:z.2f}" for v in variants if math.isfinite(v))]
         beside = keys_beside(results, key).get("chance")
         chance = _estimates_at(results, beside, place, at)[0] if beside else math.nan
         cells.append([*texts, f"{chance:.3f}" if math.isfinite(chance) else ""])

@@ -15,7 +15,7 @@ import numpy as np
 from ctxexp.errors import MetricError, near
 from ctxexp.files import user_path
 from ctxexp.maths.resampling import interval
-from ctxexp.results.run_info import RunInfo
+from ctxexp.results.run_info import MixInfo, RunInfo
 from ctxexp.results.values import (
     LAYER,
     Estimates,
@@ -445,10 +445,15 @@ def keys_beside(results: Results, key: Key) -> dict[str, Key]:
 def mix_mark(results: Results, measure: str) -> str:
     """What tells a mean over words of a text that doesn't fill all bands of frequency from one that does: `2 of 3
     bands`; empty for a text that does, and for other measures."""
-    mix, own = results.info.mix, results.by_key.get(Key(measure, "bands"))  # a measure that fills bands by itself
+    return own_mix(results, measure).mark if results.info.measure(measure).over in OVER_WORDS else ""
+
+
+def own_mix(results: Results, measure: str) -> MixInfo:
+    """The weights of words in a measure's mean, with the bands that it fills, which may be fewer than the text's."""
+    mix, own = results.info.mix, results.by_key.get(Key(measure, "bands"))
     if own is not None and np.isfinite(own.value).any():
         mix = replace(mix, filled=tuple(i < np.nanmax(own.value) for i in range(len(mix.filled))))
-    return mix.mark if results.info.measure(measure).over in OVER_WORDS else ""
+    return mix
 
 
 def may_be_main(key: Key) -> bool:

@@ -33,6 +33,7 @@ log = logging.getLogger("ctxexp")
 CODE = code_version()  # when this is imported: what runs is what was read then, whatever is edited later
 WINDOW = 50_000  # sentences that are read, and put into batches, together
 SEQUENTIAL_STEP = 64  # sentences of a sequential encoder that are written together
+NOTABLE_BYTES = 10**9  # of vectors: a run says what fewer need only where debugging lines are shown
 MANY = 0.03  # share of unknown pieces from which a run warns
 NEARLY_ALL = 0.9  # and from which there is nothing to measure
 
@@ -396,7 +397,8 @@ def _most_rows(encoder: Encoder, sentences: Sequence[Sentence], stored_words: Se
 
 def _log_need(corpus: str, encoder: Encoder, cache: Path, rows: int, needed: int, limit: int | None) -> None:
     """Log the size of the vectors, shards included, beside the cache's limit and its disk's free space."""
-    log.info(
+    log.log(
+        logging.INFO if needed > NOTABLE_BYTES else logging.DEBUG,
         "%s: vectors of %s take %s %s (%s rows x %d layers x %d dimensions); the cache %s, its disk has %s free",
         corpus,
         encoder.details.get("architecture", encoder.name),

@@ -32,7 +32,7 @@ FULL, SHORT, BARE = (
     replace(RunInfo().mix, weights="bands", bands=BANDS, filled=filled, wanted=wanted)
     for filled, wanted in (((True,) * 3, 0), ((False, True, True), 12345), ((False,) * 3, 23456))
 )
-OPENING = "On this text, at the last measured layer (Self-similarity of words), "
+OPENING = "On this text, at the last layer (Self-similarity of words), "
 RAW = Key("self_similarity", "raw")
 
 
@@ -85,12 +85,6 @@ def test_what_falls_rises_or_turns_is_said_with_its_numbers(raw: list[float], sa
     assert run(raw).sentence == f"In bert, self-similarity of words {says}"
 
 
-def test_contextuality_leads_with_the_range_of_its_variants() -> None:
-    grows = contextual([0.02, 0.2, 0.35], no_cut=[0.02, 0.19, 0.31], all_places=[0.02, 0.21, 0.36])
-    said = "In gpt2, contextuality grows from 0.02 at the input to 0.35 at the last layer, 2; its variants lie between "
-    assert grows.sentence == f"{said}0.31 and 0.36 in the last layer."
-
-
 def test_a_step_or_an_order_that_one_variant_reverses_is_not_claimed() -> None:
     steady = {"no_cut": [0.3, 0.4], "no_first": [np.nan, np.nan]}  # undefined: it says nothing
     assert " grows " in contextual([0.3, 0.4], **steady).sentence
@@ -118,7 +112,7 @@ def test_known_artefacts_stand_in_the_first_sentence_with_what_shows_the_curve_w
     words = ["The", "the", "bank"]
     loud = replace(loud, tables={"contextuality": pd.DataFrame({"word": words})})
     info = replace(loud.info, model=replace(loud.info.model, details={"lower_cases": True}))
-    assert replace(loud, info=info).sentence.partition("0.50 in the last layer; ")[2] == (
+    assert replace(loud, info=info).sentence.partition("0.40 at the last layer, 3; ")[2] == (
         "one direction holds up to 97% of the variance in layers 0 and 2 to 3: transform=all_but_the_top takes it off; "
         "the text repeats sentences: contextuality/no_near_duplicates ends at 0.50; the tokenizer lower-cases: "
         "'The' and 'the' are one string to it, two words here (1 such pairs), which words.fold_case=true joins."
@@ -153,8 +147,8 @@ def test_a_text_that_lacks_bands_says_so_and_what_it_rests_on() -> None:
         "frequency; about 23,456 words more would fill all."
     ]
     files = results_with(n, info=run_info(mix=FULL, choices={"documents": "none"}, **facts)).doubts
-    assert files == ["It rests on 7 words in 89 sentences, which intervals take as independent (of a running text: "
-                     "dataset.documents=blank)."]  # fmt: skip
+    assert files == ["It rests on 7 words in 89 sentences, which intervals take as independent (one running text? "
+                     "add dataset.documents=blank)."]  # fmt: skip
     info = run_info(mix=FULL, **facts)
     documents = replace(info, resampled=replace(info.resampled, unit="document", n=5))
     assert results_with(n, info=documents).doubts[0].endswith("in 89 sentences, of which intervals draw 5 documents.")

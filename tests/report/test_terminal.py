@@ -37,7 +37,7 @@ def test_a_command_ends_with_sentences_and_a_line_a_run() -> None:
     lines = answer([("bert", run(3)), ("gpt2", run(5))], 200).splitlines()
     said, table = lines[: lines.index("")], lines[lines.index("") + 1 :]
     assert [line.partition(" in ")[2].partition(":")[0] for line in said[:2]] == ["bert", "gpt2"]
-    assert said[2].startswith("On this text, at the last measured layer, ")
+    assert said[2].startswith("On this text, at the last layer, ")
     assert " ".join(table[2].split()) == "adjusted 95% interval chance word norm adjusted chance"
     assert table[4].split() == ["bert", "0.100", "[0.080,", "0.130]", "0.900", "123.450", "-0.400", "0.050"]
 

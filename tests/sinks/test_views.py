@@ -94,7 +94,7 @@ def test_the_note_begins_with_the_order_of_the_runs() -> None:
     )
     first, _, rest = experiment_note("sweep", [("bert", measured()), ("elmo", other)], "1", "r").splitlines()
     assert first.startswith(
-        "[Last sweep](#/experiments/1/runs/r/artifacts/report.html): On this text, at the last measured layer "
+        "[Last sweep](#/experiments/1/runs/r/artifacts/report.html): On this text, at the last layer "
     )
     assert rest.startswith("In bert, self similarity (adjusted) falls from 0.60")
 

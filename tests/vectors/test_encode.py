@@ -67,7 +67,7 @@ def test_each_distinct_sentence_is_encoded_once_and_only_once(tmp_path: Path) ->
 
 
 def test_the_room_for_vectors_is_stated(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.DEBUG, "ctxexp")
     made = corpus()
     n = len(set(made.sentences))
     rows = sum(map(len, set(made.sentences)))

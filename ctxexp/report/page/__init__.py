@@ -215,11 +215,17 @@ def open_when_made() -> None:
     _opens = True
 
 
-def show_page(folder: Path, word: str = "") -> None:
-    """Print the path of the page in a folder, where there is one, and open it if that was asked for, at this word."""
+def show_page(folder: Path) -> None:
+    """Print the path of the page in a folder, where there is one, and open it if that was asked for."""
     page = (folder / REPORT).absolute()
     if not page.exists():
         return
     show(f"report: {page}")
-    if _opens and not webbrowser.open(page.as_uri() + f"#word={word}" * bool(word)):
+    if _opens:
+        open_page(page)
+
+
+def open_page(page: Path, word: str = "") -> None:
+    """Open a page in the browser, at this word."""
+    if not webbrowser.open(page.absolute().as_uri() + f"#word={word}" * bool(word)):
         show("warning: no browser to open the report in", sys.stderr)
