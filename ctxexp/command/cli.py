@@ -6,10 +6,11 @@ keeps its traceback. A job's failure is recorded and the sweep goes on; the exit
 
 A verb, `ctxexp NAME word key=value`, is a function with typed parameters, whose docstring is its help. Bare words are
 its positional arguments, `key=value` its keyword ones. A docstring's lines `name: text` say what each is, its line
-`example: ctxexp NAME ...` how it is typed. A function of `*args: str` alone gets them as typed. A path called `out` is
-where the verb writes, a folder if its default is one: it is tried before the verb begins. A file that is there is
-kept unless `replace=true`, and so is a verb's earlier answer in a folder: beside its default folder a new one gets a
-number. A function that returns a `Document` leaves to this frame what is printed and written, and has `json=true` too.
+`example: ctxexp NAME ...` how it is typed. A function of `*args: str` alone gets them as typed, but for `json=true`
+where it makes a document. A path called `out` is where the verb writes, a folder if its default is one: it is tried
+before the verb begins. A file that is there is kept unless `replace=true`, and so is a verb's earlier answer in a
+folder: beside its default folder a new one gets a number. A function that returns a `Document` leaves to this frame
+what is printed and written, and has `json=true` too.
 """
 
 from __future__ import annotations
@@ -88,13 +89,14 @@ class Verb:
         With `--help` its help is printed instead. Raises ConfigError for an argument that it doesn't take, and for one
         that is missing; DiskError where `out` can't be written.
         """
+        from ctxexp.report.terminal import deliver  # with what is shown: not for the general help
+
         if self.takes_words:
-            return int(self.function(*args) or 0)  # type: ignore[arg-type]  # such a function returns no document
+            words = [word for word in args if not (self.makes_document and word == "json=true")]
+            return deliver(self.name, lambda: self.function(*words) or 0, None, as_json=len(words) < len(args))
         if HELP & set(args):
             show(self.usage())
             return 0
-        from ctxexp.report.terminal import deliver  # with what is shown: not for the general help
-
         bare, keywords = self.arguments(args)
         as_json = bool(keywords.pop("json", False)) if self.makes_document else False
         if self.is_folder and "out" not in keywords and not keywords.get("replace"):
@@ -161,7 +163,7 @@ class Verb:
     @property
     def takes_words(self) -> bool:
         """Whether the function reads the words of the command line by itself."""
-        params = self.parameters
+        params = [p for p in self.parameters if p is not JSON]
         return len(params) == 1 and params[0].kind is Parameter.VAR_POSITIONAL and params[0].annotation in (str, Any)
 
     @property

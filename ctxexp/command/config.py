@@ -337,8 +337,11 @@ def _filled(kind: type[T], node: Mapping[str, object], place: str = "") -> T:
 def section_error(key: str, value: object) -> ConfigError:
     """The error of a value for a key that holds others."""
     names = ", ".join(each.name for each in fields(get_type_hints(RunOptions)[key]))
-    own = '; a word\'s own curve: results.tables["self_similarity"].set_index("word").loc["bank"]' * (key == "words")
-    return ConfigError(f"{key}={short(value)}: expected keys with values, as in {key}.KEY=... ({names}){own}")
+    error = f"{key}={short(value)}: expected keys with values, as in {key}.KEY=... ({names})"
+    if key == "words":
+        error += "; a word's own curve is on the page (--open), and in Python "
+        error += 'results.tables[...].set_index("word").loc["bank"]'
+    return ConfigError(error)
 
 
 def section_names() -> list[str]:

@@ -139,10 +139,11 @@ def test_one_command_trains_a_pair_in_folders_of_their_own(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["ctxexp"])
     monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
-    words = [f"text={text}", f"cache={text}/cache", "words=null", "steps=1", "tracking=null", *TINY["gpt2"]]
-    assert command.train("-m", "model=bert,gpt2", "seed=1", *words) == 0
+    words = [str(text), f"cache={text}/cache", "words=null", "steps=1", "tracking=null", *TINY["gpt2"]]
+    made = command.train("-m", "model=bert,gpt2", "seed=1", *words)
     folders = sorted(path.name for path in (tmp_path / "outputs/minis").iterdir() if path.is_dir())
-    assert folders == ["bert", "gpt2"]
+    assert folders == ["bert", "gpt2"] == [path.name for path in made.files]
+    assert [line.partition(":")[0] for line in made.sentences] == folders
     for name in folders:
         folder = tmp_path / "outputs/minis" / name
         assert (folder / "export" / "model.safetensors").is_file()

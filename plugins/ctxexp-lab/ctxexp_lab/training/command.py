@@ -15,33 +15,44 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from ctxexp.errors import ConfigError
+from ctxexp.report import Document
 
 CONF = Path(__file__).parent / "conf"
 OUTPUTS = Path("outputs/minis")
 
 
-def train(*words: str) -> int:
-    """Train a small model, or go on where one was stopped: model=bert|gpt2|elmo text=FOLDER minutes=45 (or steps=)."""
+def train(*words: str) -> Document:
+    """Train a small model, or go on where one was stopped: bert|gpt2|elmo FOLDER minutes=45 (or steps=), FOLDER of
+    text."""
     if {"-h", "--help"} & set(words):  # Hydra's own has no comments
-        print((CONF / "train.yaml").read_text(encoding="utf-8"), end="")
-        return 0
+        return Document((CONF / "train.yaml").read_text(encoding="utf-8").splitlines())
 
     from transformers.utils.logging import disable_progress_bar
 
     from ctxexp_lab.training.train import train as run_training
 
     def job(cfg: DictConfig) -> float:
-        cfg.folder = str(folder_of(cfg, swept_keys(words)))
-        return run_training(cfg)["loss"]
+        cfg.folder = str(folder_of(cfg, swept_keys(args)))
+        losses[Path(cfg.folder)] = run_training(cfg)["loss"]
+        return losses[Path(cfg.folder)]
 
     disable_progress_bar()  # of writing files of a few MB
-    sys.argv[1:] = words  # Hydra reads them there
+    args, losses = [_as_override(word) for word in words], dict[Path, float]()
+    sys.argv[1:] = args  # Hydra reads them there
     os.environ["HYDRA_FULL_ERROR"] = "1"  # its exceptions come through, instead of a traceback of its own
     try:
         hydra.main(version_base="1.3", config_path=str(CONF), config_name="train")(job)()
     except (HydraException, OmegaConfBaseException) as error:
         raise ConfigError(" ".join(str(error).split())) from error
-    return 0
+    said = [f"{folder.name}: held-out loss {loss:.4f}" for folder, loss in losses.items()]
+    return Document(said, files=[*losses])
+
+
+def _as_override(word: str) -> str:
+    """A bare word as its key's value: a kind of model, or the text's folder."""
+    if "=" in word or word.startswith("-"):
+        return word
+    return f"model={word}" if (CONF / "model" / f"{word}.yaml").exists() else f"text={word}"
 
 
 def swept_keys(words: Sequence[str]) -> list[str]:
