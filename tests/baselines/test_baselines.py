@@ -57,12 +57,6 @@ def test_the_least_sample_is_one_pair(caplog: pytest.LogCaptureFixture) -> None:
     assert not caplog.records  # nothing is missing where all is taken
 
 
-def test_a_small_corpus_is_used_whole() -> None:
-    occurrences, sentence = index(124)
-    rows = next(OnePerSentence(size=10_000).groups(occurrences, np.random.default_rng(0)))
-    assert sorted(sentence[rows].tolist()) == list(range(124))
-
-
 def test_matched_groups_have_the_sizes_asked_for() -> None:
     occurrences, sentence = index(400)
     counts = np.array([2, 2, 5, 6, 40, 55, 300, 900])

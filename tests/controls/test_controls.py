@@ -14,16 +14,12 @@ import pytest
 import torch
 
 from ctxexp import Control, Corpus, Encoder, Metric, Occurrences, Pair, Sense, Sentence
-from ctxexp import measure as face_measure
 from ctxexp.matched_baselines import FrequencyMatched, PositionMatched, Twins
 from ctxexp.maths import mean_cosine
 from ctxexp.measuring.words import _first_share
-from ctxexp.plugins.registry import config_folder
-from ctxexp.report import shared_facts
 from ctxexp.vectors.stores import apply_control
 from tests.composed import registry_of
 from tests.measuring_helpers import MemoryStore, contextual, measure, row_index_of, sentences
-from tests.sample_results import run_notes
 from tests.shipped import (
     Alone,
     IntraSentenceSimilarity,
@@ -171,16 +167,6 @@ def test_sinks_are_left_out_by_their_norm_in_any_layer(caplog: pytest.LogCapture
     assert len(expected) == 1
 
 
-def test_no_sinks_says_that_it_selects_on_the_outcome() -> None:
-    text = ["The bank was steep .", "The old bank was here .", "A bank was there .", "The river was old ."]
-    measured = partial(face_measure, "bert", text, metrics=["word_norm"], options=["min_contexts=2"], progress=False)
-    said = "no sinks above 5 × median: it selects on the outcome (their norms); control=no_first and model.prefix"
-    found = measured(control="no_sinks")
-    assert f"  {said}" in run_notes(found)
-    assert any(fact.startswith(said) for fact in shared_facts([("bert", found)]))
-    assert "outcome" not in run_notes(measured())
-
-
 def test_the_share_of_first_places_is_that_of_a_loop() -> None:
     _, index, of = world()
     occurrences = index()
@@ -191,10 +177,6 @@ def test_the_share_of_first_places_is_that_of_a_loop() -> None:
 
 
 # The config's words for them.
-
-
-def test_every_control_has_its_file() -> None:
-    assert {p.stem for p in (config_folder() / "control").glob("*.yaml")} == set(REGISTRY.names("control"))
 
 
 # Baselines of twins.
@@ -221,47 +203,6 @@ def test_twins_resemble_their_groups(scheme: Twins, kind: str) -> None:
     assert not np.array_equal(all_twins[0].rows, all_twins[1].rows)
     again = next(iter(scheme.twins(groups, occurrences, np.random.default_rng(0))))
     np.testing.assert_array_equal(again.rows, all_twins[0].rows)
-
-
-def test_places_alone_explain_what_places_make() -> None:
-    """Rows that tell their place and nothing else: alike at a place, far above unrelated occurrences of any place."""
-    rng = np.random.default_rng(8)
-    lists = [["first", *(f"w{rng.integers(9)}" for _ in range(9)), f"s{i}"] for i in range(300)]
-    of = Corpus.of("places", lists)
-    index = row_index_of(of)
-    place = rng.normal(size=(11, 24)) * 3
-    occurrences = Occurrences.of(index, of)
-    rows = (place[occurrences.places] + rng.normal(size=(len(occurrences.places), 24))).astype(np.float32)
-    adjusted = {}
-    for scheme in (OnePerSentence(size=300), PositionMatched()):
-        results = measure(MemoryStore([rows], index), occurrences, {"self": SelfSimilarity}, scheme, bootstrap=200)
-        curves, table = results.by_name, results.tables["self"]
-        adjusted[scheme.name] = table.set_index("word")["adjusted_0"]["first"]
-        assert curves["self/adjusted"][0] == pytest.approx(curves["self/raw"][0] - curves["self/baseline"][0])
-        assert curves["self/adjusted"][0] == pytest.approx(np.mean(table["adjusted_0"]), abs=1e-9)
-    assert adjusted["one_per_sentence"] > 0.5
-    assert abs(adjusted["position_matched"]) < 0.01
-    assert curves["self/adjusted_ci_low"][0] < 0 < curves["self/adjusted_ci_high"][0]
-
-
-def test_frequency_alone_explains_what_frequency_makes() -> None:
-    """Rows that tell how frequent their word is: nothing is left of it against words of like frequency."""
-    rng = np.random.default_rng(9)
-    lists = [
-        [f"often{rng.integers(12)}" if rng.random() < 0.6 else f"seldom{rng.integers(60)}" for _ in range(8)]
-        for _ in range(250)
-    ]
-    of = Corpus.of("frequencies", lists)
-    index = row_index_of(of)
-    often = np.array([index.vocabulary[c].startswith("often") for c in index.unit_codes])
-    rows = (np.where(often[:, None], 2.0, -2.0) * np.eye(24)[0] + rng.normal(size=(len(often), 24)) * 0.3).astype("f4")
-    occurrences = Occurrences.of(index, of)
-    adjusted = {}
-    for scheme in (OnePerSentence(size=250), FrequencyMatched()):
-        results = measure(MemoryStore([rows], index), occurrences, {"self": SelfSimilarity}, scheme, bootstrap=200)
-        adjusted[scheme.name] = results.by_name["self/adjusted"][0]
-    assert adjusted["one_per_sentence"] > 0.5
-    assert abs(adjusted["frequency_matched"]) < 0.01
 
 
 def test_a_level_is_the_mean_score_of_the_twins() -> None:

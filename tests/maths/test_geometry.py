@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -53,23 +52,6 @@ def test_explained_variance_equals_the_decomposition(n: int, d: int, dtype: type
     for definition in DEFINITIONS:
         got = explained_variance(x, definition=definition)  # type: ignore[arg-type]
         assert got == pytest.approx(naive.explained(x, definition), abs=within), definition
-
-
-@pytest.mark.parametrize("n", [30, 100, 300])
-def test_flat_spectra_are_exact_too(n: int) -> None:
-    """Isotropic noise has no gap below its first eigenvalue: the iteration gives up and LAPACK answers."""
-    x = np.random.default_rng(1).normal(size=(4, n, 256)).astype(np.float32)
-    for definition in DEFINITIONS[:2]:
-        got = explained_variance(x, definition=definition)  # type: ignore[arg-type]
-        np.testing.assert_allclose(got, [naive.explained(g, definition) for g in x], atol=1e-6)
-
-
-@pytest.mark.parametrize("n", [60, 300])
-def test_float64_is_exact_where_an_iteration_would_soon_be_done(n: int) -> None:
-    x = np.random.default_rng(2).normal(size=(n, 100)) * np.linspace(1, 5, 100) ** 2 + 1
-    for definition in DEFINITIONS:
-        got = explained_variance(x, definition=definition)  # type: ignore[arg-type]
-        assert got == pytest.approx(naive.explained(x, definition), abs=1e-13), definition
 
 
 @pytest.mark.parametrize("n", [60, 300])
@@ -138,19 +120,6 @@ def test_invariances(n: int, d: int, seed: int) -> None:
     assert explained_variance(twice) == close(explained_variance(x), abs=1e-9)
     expected = (mean_cosine(x) * 4 * (n * n - n) + 2 * n) / (4 * n * n - 2 * n)
     assert mean_cosine(twice) == close(expected, abs=1e-9)
-
-
-@settings(max_examples=25, deadline=None)
-@given(n=st.integers(2, 150), d=st.integers(2, 30), seed=st.integers(0, 10**6))
-def test_bounds_and_identities(n: int, d: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    x = (rng.normal(size=(n, d)) + rng.normal(size=d)).astype(np.float32)
-    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
-    share, c = explained_variance(unit), mean_cosine(unit)
-    assert 1 / min(n, d) - 1e-6 <= share <= 1
-    assert share >= (1 + (n - 1) * c) / n - 1e-6  # Rayleigh quotient at 1 / sqrt(n)
-    assert explained_variance(x, definition="centred") >= 1 / min(n - 1, d) - 1e-6
-    assert mean_cosine_to_mean(unit) == pytest.approx(math.sqrt(max(0.0, (1 + (n - 1) * c) / n)), abs=2e-6)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -324,38 +293,12 @@ def test_no_start_hides_the_first_direction(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(starts) == 4
 
 
-@pytest.mark.parametrize(("n", "d"), [(5, 8), (9, 4), (30, 32), (150, 160)])
-@pytest.mark.parametrize("scale", [1e-4, 1e3])
-def test_values_grow_with_the_rows(n: int, d: int, scale: float) -> None:
-    x = np.random.default_rng(n).normal(size=(3, n, d)).astype(np.float32)
-    small, large = spread_of(x), spread_of(x * np.float32(scale))
-    for a, b in ((small.centred_direction, large.centred_direction), (small.raw_direction, large.raw_direction)):
-        np.testing.assert_allclose(b.value, a.value * scale**2, rtol=1e-5)
-        np.testing.assert_allclose(np.abs(b.projections), np.abs(a.projections) * scale, rtol=0.01, atol=1e-3 * scale)
-
-
 def test_the_value_is_0_at_chance_and_1_when_collapsed() -> None:
     level = np.array([-0.2, 0.0, 0.5, 0.978])
     np.testing.assert_allclose(chance_corrected(0 * level, level), 0)
     np.testing.assert_allclose(chance_corrected(1 - level, level), 1)
     # GPT-2's last layer as released: adjusted .007 seems nothing, of the .022 that there is room for it is a third.
     assert chance_corrected(np.array(0.007), np.array(0.978)) == pytest.approx(0.318, abs=0.001)
-
-
-def test_a_shared_direction_changes_adjusted_but_not_corrected() -> None:
-    rng = np.random.default_rng(0)
-    d, words = 4000, 60
-    word, noise = rng.normal(size=(words, 1, d)), rng.normal(size=(words, 6, d))
-    found = []
-    for shared in (0.0, 2.0, 8.0):
-        x = word + noise + shared
-        level = float(mean_cosine(x[:, 0]))
-        raw = float(mean_cosine(x).mean())
-        found.append((raw - level, float(chance_corrected(np.array(raw - level), np.array(level)))))
-    adjusted, corrected = np.array(found).T
-    np.testing.assert_allclose(corrected, 0.5, atol=0.02)  # the word's half of the variance
-    assert adjusted[0] > 0.45
-    assert adjusted[2] < 0.02
 
 
 def test_without_room_above_chance_it_is_undefined() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, ClassVar
@@ -11,38 +10,19 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from ctxexp import Baseline, Corpus, GroupMean, Metric, Occurrences
+from ctxexp import Baseline, GroupMean, Metric, Occurrences
 from ctxexp.errors import MetricError
-from ctxexp.maths import Stream, mean_cosine
+from ctxexp.maths import Stream
 from ctxexp.measuring import baseline_levels
 from ctxexp.measuring.record import checked_metrics
 from ctxexp.results import Key
-from tests.measuring_helpers import MemoryStore, contextual, measure, row_index_of, small, world
+from tests.measuring_helpers import measure, small, world
 from tests.shipped import (
-    Anisotropy,
     MaxExplainableVariance,
     OnePerSentence,
-    SelfSimilarity,
     SizeMatched,
-    Uniform,
     WordNorm,
 )
-
-
-@pytest.mark.parametrize("baseline", [OnePerSentence(size=2), Uniform(exact=True)])
-def test_two_occurrences_are_a_corpus(baseline: OnePerSentence | Uniform) -> None:
-    """One pair: its cosine is the word's self-similarity, and the level, so that nothing is left of it."""
-    corpus = Corpus.of("two", [["bank", "x"], ["bank", "y"]])
-    index = row_index_of(corpus)
-    store = MemoryStore([contextual(index, 1.0)], index)
-    occurrences = Occurrences.of(index, corpus, min_contexts=2, keep=lambda word: word == "bank")
-    cosine = float(mean_cosine(store.layers[0][occurrences.by_word.rows].astype(np.float64)))
-    results = measure(
-        store, occurrences, {"self_similarity": SelfSimilarity, "anisotropy": Anisotropy}, baseline, bootstrap=0
-    )
-    assert results.by_key[Key("self_similarity", "raw")].value == pytest.approx([cosine], abs=1e-6)
-    assert results.by_key[Key("self_similarity", "baseline")].value == pytest.approx([cosine], abs=1e-6)
-    assert results.by_key[Key("anisotropy", "mean_cosine")].value == pytest.approx([cosine], abs=1e-6)
 
 
 class LengthOfSample(WordNorm):
@@ -106,14 +86,6 @@ class Fails(GroupMean):
         if x.shape[-2] == self.at:
             raise ZeroDivisionError("no norm")
         return np.abs(x).mean(axis=(-1, -2), dtype=np.float64)
-
-
-@pytest.mark.parametrize(("at", "where"), [(2, "word 'a' (or one of 2 more of 2 rows)"), (3, "word 'd'")])
-def test_a_failure_names_the_groups_it_may_be_of(at: int, where: str) -> None:
-    store, occurrences = small(["a", "b", "c", "d"], ["c", "a", "d", "b"], ["d", "e"])
-    message = f"metric 'm' (Fails) failed at layer 0, {where}: ZeroDivisionError: no norm"
-    with pytest.raises(MetricError, match=f"^{re.escape(message)}$"):
-        measure(store, occurrences, {"m": partial(Fails, at)}, OnePerSentence(size=2), bootstrap=0)
 
 
 class Bare(Metric):

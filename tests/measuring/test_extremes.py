@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 import ctxexp
-from ctxexp import Corpus, EncodedSentence, Encoder, Occurrences, Results, Sentence
+from ctxexp import Corpus, EncodedSentence, Encoder, Results, Sentence
 from ctxexp.report.page.explorer import explorer_data
 from ctxexp.report.page.word_map import extremes
-from tests.measuring_helpers import DIM, MemoryStore, measure, row_index_of
-from tests.shipped import OnePerSentence, SelfSimilarity
+from tests.shipped import SelfSimilarity
 
 
 class Leftward(Encoder):
@@ -78,47 +77,3 @@ def test_without_causality_no_word_is_left_out_and_each_has_points(tmp_path: Pat
     assert listed <= set(points.index)
     assert len(listed) * 48 > 2 * 100  # with as many rows of a word as there are by default they had no room
     assert points[list(listed)].min() >= 2
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(("n_words", "least", "most", "documents"), [(60, 5, 12, 1), (200, 5, 30, 1), (100, 8, 16, 2)])
-def test_extremes_intervals_of_equal_words_cover_as_stated(n_words: int, least: int, most: int, documents: int) -> None:
-    """All words are alike, so that chance alone makes the list; 1.96 standard errors hold .5 to .8 of it.
-
-    With `documents` of two sentences a word's rows come in pairs that share an effect.
-    """
-    rng = np.random.default_rng(n_words)
-    sizes = rng.integers(least // documents, most // documents + 1, n_words) * documents
-    text = [(f"w{w:03}", f"only{w}.{i}") for w, n in enumerate(sizes) for i in range(n)]
-    places = np.repeat(np.arange(len(text) // documents), documents)
-    corpus = Corpus("equal", tuple(Sentence.of(list(s)) for s in text), documents=tuple(places.tolist()))
-    index = row_index_of(corpus)
-    occurrences = Occurrences.of(index, corpus, min_contexts=least // documents * documents)
-    own = np.eye(DIM)[0]
-
-    def rows(n_documents: int) -> np.ndarray:
-        shared = 0.1 * rng.normal(size=(n_documents, DIM)) * (documents > 1)
-        x = own + np.repeat(shared, documents, axis=0) + 0.15 * rng.normal(size=(n_documents * documents, DIM))
-        return x.astype(np.float32)
-
-    unit = np.array([row / np.linalg.norm(row) for row in rows(40_000)])
-    parts = unit.reshape(-1, documents, DIM).sum(axis=1)
-    within = (np.vecdot(parts, parts).sum() - len(unit)) / max(len(unit) * (documents - 1), 1)
-    apart = float(np.square(unit.mean(axis=0)).sum())
-    held, naive = [], []
-    for _ in range(25):
-        x = np.zeros((len(index.unit_codes), DIM), np.float32)
-        x[::2] = rows(len(text) // documents)
-        x[1::2] = rng.normal(size=(len(text), DIM))
-        store, chance = MemoryStore([x], index), OnePerSentence(size=50)
-        tables = measure(store, occurrences, {"s": SelfSimilarity}, chance, bootstrap=2).tables  # type: ignore[arg-type]
-        errors = tables["s_errors"].set_index("word")
-        for name in ("most_self_similar", "least_self_similar"):
-            for one in tables[name].itertuples():
-                share = (documents - 1) / (one.count - 1)  # of a word's pairs that are of one document
-                truth = share * within + (1 - share) * apart
-                held.append(one.low_0 <= truth <= one.high_0)
-                naive.append(abs(one.raw_0 - truth) <= 1.96 * errors.loc[one.word, "error_0"])
-    assert 0.92 <= np.mean(held) <= 0.985, np.mean(held)
-    assert np.mean(naive) < 0.86
-    assert len(held) == 500

@@ -88,23 +88,6 @@ def test_curves_equal_plain_loops() -> None:
     assert all(len(curve) == 2 for curve in results.by_name.values())
 
 
-def test_intervals_enclose_their_values_and_widen_with_the_baselines_error() -> None:
-    store, occurrences, _ = world()
-    wide = measure(store, occurrences, ALL, OnePerSentence(size=20), seed=0).by_name
-    narrow = measure(store, occurrences, ALL, OnePerSentence(size=200), seed=0).by_name
-    for curves in (wide, narrow):
-        for label in ("self_similarity", "intra_sentence_similarity", "mev", "mev_released"):
-            for name in ("raw", "adjusted", "size_matched_adjusted"):
-                if f"{label}/{name}" in curves:
-                    low, value, high = (curves[f"{label}/{name}{end}"] for end in ("_ci_low", "", "_ci_high"))
-                    assert ((low < value) & (value < high)).all(), (label, name)
-    widths = [c["self_similarity/adjusted_ci_high"] - c["self_similarity/adjusted_ci_low"] for c in (wide, narrow)]
-    raw = [c["self_similarity/raw_ci_high"] - c["self_similarity/raw_ci_low"] for c in (wide, narrow)]
-    assert (widths[0] > 1.5 * widths[1]).all()
-    assert (widths[1] > raw[1]).all()
-    np.testing.assert_allclose(raw[0], raw[1])
-
-
 def test_five_noisy_rows_are_at_baseline_by_default() -> None:
     """Words of 5 rows of 768 dimensions: one level from 1,000 rows calls them structured, the default doesn't."""
     corpus = Corpus.of("five", [[f"w{i % 200}", f"only{i}"] for i in range(1000)])
@@ -239,17 +222,6 @@ def test_undefined_groups_are_counted_and_left_out() -> None:
         assert np.isfinite(results.by_name[key]).all(), key
 
 
-def test_without_resamples_only_the_intervals_are_undefined() -> None:
-    store, occurrences, _ = world()
-    none, some = (measure(store, occurrences, ALL, SizeMatched(size=50), bootstrap=n) for n in (0, 20))
-    assert none.by_key.keys() == some.by_key.keys()
-    assert none.tables.keys() == some.tables.keys()
-    assert any(np.isfinite(held.low).all() for held in some.by_key.values())
-    for key, held in some.by_key.items():
-        assert np.isnan([none.by_key[key].low, none.by_key[key].high]).all(), key
-        np.testing.assert_array_equal(none.by_key[key].value, held.value, err_msg=str(key))
-
-
 def test_a_layer_whose_sentences_tell_nothing_has_no_interval() -> None:
     """One word is enough, since its sentences are what is drawn; one sentence isn't."""
     store, occurrences, _ = world()
@@ -290,16 +262,6 @@ def test_a_word_without_a_chance_level_has_no_adjusted_score() -> None:
     assert 0 < small.sum() < len(small)
     assert np.isfinite(raw).all()
     np.testing.assert_array_equal(np.isnan(adjusted), small)
-
-
-def test_equal_sentences_are_too_few_contexts() -> None:
-    """Five equal sentences are one context: what is missing are contexts, whatever the baseline then lacks."""
-    corpus = Corpus.of("c", [["the", "bank"]] * 5)
-    index = row_index_of(corpus)
-    store, occurrences = MemoryStore([contextual(index, 1.0)], index), Occurrences.of(index, corpus)
-    for baseline in (OnePerSentence(), Uniform(), SizeMatched()):
-        with pytest.raises(DataError, match=r"^0 words reach min_contexts=5 distinct sentences: .* stand in 1 \(equal"):
-            measure(store, occurrences, {"self_similarity": SelfSimilarity}, baseline, seed=0)
 
 
 def test_measures_without_any_group_are_said_and_undefined(caplog: pytest.LogCaptureFixture) -> None:

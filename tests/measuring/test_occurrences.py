@@ -176,11 +176,6 @@ def test_labelled_words_are_found_beside_words_without_a_row() -> None:
     assert (list(groups.keys), groups.labels) == (["a", "b"], [("y", "z"), ("x", "x")])
 
 
-def test_the_commonest_word_is_in_most_sentences_then_most_often() -> None:
-    assert of([["a", "b"], ["a", "c", "c"], ["c", "b", "b", "b"]], min_contexts=9)[0].commonest == ("b", 2)
-    assert of([["a", "a", "a"], ["b"], ["b", "c"]], min_contexts=9)[0].commonest == ("b", 2)
-
-
 X = np.arange(24.0).reshape(3, 2, 4)
 ROWS = np.array([[4, 5], [0, 9], [7, 2]])
 LABELS = [("p", "q"), ("r", "s"), ("t", "u")]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,12 +13,11 @@ import pytest
 
 import ctxexp
 from ctxexp import Block, Corpus, EncodedSentence, Encoder, Group, Metric, Pair, Results, Sentence
-from ctxexp.command import Experiment, Progress, configured
+from ctxexp.command import Experiment, configured
 from ctxexp.maths import mean_cosine
-from ctxexp.model import EmbeddingTable
 from ctxexp.results import Key
 from tests.measuring_helpers import Hashed, sentences
-from tests.shipped import Center, NoFirst, SelfSimilarity, Standardize
+from tests.shipped import Center, SelfSimilarity, Standardize
 
 CORPUS = Corpus.of("text", sentences(40))
 
@@ -37,44 +35,6 @@ def ran(folder: Path, *options: str, **choices: Any) -> Results:
     return experiment(folder, *options, **choices).run(folder / "run")
 
 
-class Heard(Progress):
-    """Writes the stages down."""
-
-    def __init__(self) -> None:
-        super().__init__(bars=False)
-        self.names: list[str] = []
-        self.counts: dict[str, tuple[float, str, float]] = {}  # of units: all, their kind, and those that were done
-
-    @contextmanager
-    def stage(self, name: str, total: float, unit: str = "it") -> Iterator[Any]:
-        self.names.append(name)
-        with super().stage(name, total, unit) as stage:
-            yield stage
-            self.counts[name] = total, unit, getattr(stage, "done", -1)
-
-
-class Tabled(Metric):
-    """How many rows an embedding table has; 0 in a layer."""
-
-    over, measures_embedding_tables = "corpus", True
-
-    def __init__(self) -> None:
-        self.n = 0
-
-    def update(self, group: Group) -> None:
-        self.n += len(group.table.tokens) if group.table else 0
-
-    def compute(self) -> dict[str, float]:
-        return {"rows": self.n}
-
-
-class WithTable(Hashed):
-    name = "with a table"
-
-    def tables(self, sentences: Sequence[Sentence]) -> list[EmbeddingTable]:
-        return [EmbeddingTable("input", ["a", "b", "c"], np.eye(3, dtype=np.float32), None)]
-
-
 def test_the_space_is_the_one_that_is_measured(tmp_path: Path) -> None:
     """Whatever sentences would be pooled to: they are no part of it."""
     results = ran(tmp_path, transform=Standardize)
@@ -86,27 +46,6 @@ def test_the_space_is_the_one_that_is_measured(tmp_path: Path) -> None:
         weights = occurrences.mixed_words.weights(np.ones(len(words), bool))
         assert np.average([mean_cosine(x) for x in rows], weights=weights) == pytest.approx(expected, abs=1e-6)
     assert sorted(positions.tolist()) == sorted(i for s in CORPUS.sentences for i in range(len(s)))
-
-
-def test_a_given_progress_shows_each_stage(tmp_path: Path) -> None:
-    whole, space = Heard(), Heard()
-    ran(tmp_path, progress=whole)
-    other = experiment(tmp_path / "other", progress=space)
-    other.study.space(other.vectors, space)
-    assert [name for name in whole.names if name not in space.names] == ["measuring"]
-    assert len(space.names) == 1  # what is encoded
-    assert whole.counts["measuring"] == (2, "layers", 2)
-
-
-def test_tables_are_a_place_of_models_that_have_some(tmp_path: Path) -> None:
-    having, without, unasked = Heard(), Heard(), Heard()
-    results = ran(tmp_path, progress=having, encoder=WithTable(), metrics={"t": Tabled})
-    assert results.by_name["t.input/rows"] == 3
-    assert results.info.tables["input"].rows == 3
-    assert "t.input/rows" not in ran(tmp_path, progress=without, metrics={"t": Tabled}).by_name
-    ran(tmp_path, progress=unasked, encoder=WithTable())
-    heard = ["measuring embedding tables" in one.names for one in (having, without, unasked)]
-    assert heard == [True, False, False]
 
 
 def test_a_text_that_fits_itself_counts_its_sentences_once(tmp_path: Path) -> None:
@@ -152,37 +91,6 @@ def test_pairs_are_asked_for_in_the_whole_text(tmp_path: Path) -> None:
     asked = words[0].fingerprint, pairs[0].fingerprint
     assert asked == (some.corpus.fingerprint, whole.fingerprint)
     assert asked[0] != asked[1]
-
-
-def test_a_bound_and_a_control_are_told(tmp_path: Path) -> None:
-    told = ran(tmp_path, *BOUND).info
-    assert (told.corpus.max_contexts, told.corpus.text_sentences) == (6, 40)
-    assert told.corpus.text_words == CORPUS.n_words
-    plain = ran(tmp_path).info
-    assert (plain.corpus.max_contexts, plain.corpus.text_sentences, plain.corpus.text_words) == (None, 0, 0)
-    assert (plain.control, plain.corpus.left_out, plain.pooling.name) == ("none", 0, "")
-    without = ran(tmp_path, control=NoFirst()).info
-    assert (without.control, without.corpus.left_out) == ("no first word", 40)
-
-
-class Recorded(Center):
-    def record(self) -> Any:
-        return {"step": [0, 1], "loss": [0.5, 0.25]}
-
-
-def test_what_a_fit_leaves_is_a_table(tmp_path: Path) -> None:
-    table = ran(tmp_path, transform=Recorded).tables["transform_fit"]
-    assert table["loss"].tolist() == [0.5, 0.25] * 2  # a layer each
-    assert "transform_fit" not in ran(tmp_path, transform=Center).tables
-
-
-def test_units_count_for_words_as_chosen(tmp_path: Path) -> None:
-    for options, forms in (
-        ([], ["The", "the", None]),
-        (["words.fold_case=true"], ["the", "the", None]),
-        (["words.punctuation=keep"], ["The", "the", "."]),
-    ):
-        assert [experiment(tmp_path, *options).words.form(unit) for unit in ("The", "the", ".")] == forms
 
 
 class Coarseness(Metric):

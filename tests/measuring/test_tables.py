@@ -20,7 +20,7 @@ from ctxexp.model import EmbeddingTable
 from ctxexp.models import ElmoNetwork
 from tests import tiny_models
 from tests.sample_results import run_info
-from tests.shipped import WordNorm, gpt2, huggingface
+from tests.shipped import WordNorm, huggingface
 from tests.tiny_models import SHORT_TEXTS, with_head
 
 SENTENCES = [Sentence.of(text.split()) for text in SHORT_TEXTS]
@@ -53,21 +53,6 @@ def test_a_transformers_tables(tmp_path: Path, kind: str, tied: bool) -> None:
         assert table.counts is not None
         assert table.counts.tolist() == [counted[i] for i in range(n)]
         assert set(table.special) == set(tokenizer.all_special_ids)
-
-
-def test_a_base_models_checkpoint_says_that_its_head_is_unknown(tmp_path: Path) -> None:
-    encoder = tiny(tiny_models.make("bert", tmp_path))
-    (table,) = encoder.tables(SENTENCES)
-    assert "names no language-model head (architectures: BertModel)" in table.note
-
-
-def test_an_untied_head_that_is_not_there_is_said(tmp_path: Path) -> None:
-    folder = tiny_models.make("gpt2", tmp_path)  # the base model's weights, with the config of a whole model
-    tiny_models.edit(folder, architectures=["GPT2LMHeadModel"], tie_word_embeddings=False)
-    (table,) = tiny(folder).tables(SENTENCES)
-    assert table.note == "the checkpoint has no lm_head.weight: its output matrix is not available"
-    (drawn,) = gpt2(checkpoint=str(folder), weights="untrained", seed=1, device="cpu").tables(SENTENCES)
-    assert "an untrained model's head is never drawn" in drawn.note
 
 
 def test_an_output_matrix_without_a_row_each_is_refused(tmp_path: Path) -> None:

@@ -96,18 +96,6 @@ def test_the_common_plane_is_near_optimal_in_all_layers(
     assert spread[0] == pytest.approx(spread[1], rel=1e-3)
 
 
-def test_turning_or_stretching_moves_no_point() -> None:
-    vectors = layers()
-    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(24, 24)))[0].astype(np.float32)
-    before, after = mapped(vectors), mapped([3 * x @ turn for x in vectors])
-    for kind in ("own", "common"):
-        for layer in range(3):
-            np.testing.assert_allclose(points(before, "w3", kind, layer), points(after, "w3", kind, layer), atol=3e-4)
-    word = np.random.default_rng(1).normal(size=(len(INDEX.vocabulary), 24)).astype(np.float32)
-    static = mapped([word[INDEX.unit_codes]] * 2)
-    assert not static.filter(regex="own|common").to_numpy().any()  # rounding is no spread
-
-
 def test_a_row_names_its_word_sentence_and_label() -> None:
     table = mapped(layers())
     for row in table.itertuples():

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-from pathlib import Path
-
 import numpy as np
 import pytest
 from ctxexp_measures.frequency.degeneration import statistics
@@ -58,21 +55,3 @@ def test_of_many_occurrences_some_are_paired(monkeypatch: pytest.MonkeyPatch) ->
     metric.update(Group(0, x))
     assert metric.outputs()["cosine_histogram"].counts.tolist() == cosines_of_pairs.histogram(x[::2])[0].tolist()
     assert metric.compute()["positive_pairs"] == cosines_of_pairs.histogram(x[::2])[1]
-
-
-def test_one_table_of_all_layers(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    layers = [rng.normal(mean, 1, size=(12, 4)) for mean in (0, 1, 3)]
-    histograms = {}
-    for i, x in enumerate(layers):
-        metric = Anisotropy()
-        metric.update(Group(0, x))
-        histograms[f"layer_{i:02d}"] = metric.outputs()["cosine_histogram"]
-    histograms["layer_00"].write_together(histograms, tmp_path, n_layers=3, title="mine")
-    assert [path.name for path in tmp_path.iterdir()] == [similarity.FILE]
-    with (tmp_path / similarity.FILE).open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    assert list(rows[0]) == ["from", "to", "layer_00", "layer_01", "layer_02"]
-    assert [float(row["from"]) for row in rows] == pytest.approx(np.linspace(-1, 0.96, 50).tolist())
-    for i, x in enumerate(layers):
-        assert [int(row[f"layer_{i:02d}"]) for row in rows] == np.histogram(naive.cosines(x), 50, (-1, 1))[0].tolist()

@@ -13,9 +13,9 @@ from ctxexp import Corpus, Group, Occurrences, Sense, Sentence
 from ctxexp.errors import DataError, MetricError
 from ctxexp.metrics.annotated import _influence
 from ctxexp.testing.transforms import MemoryRowIndex
-from tests.measuring_helpers import MemoryStore, computed, measure, row_index_of
+from tests.measuring_helpers import computed, row_index_of
 from tests.metric_tester import Case, MetricTester, Statistics, rows
-from tests.shipped import OnePerSentence, SenseSeparation, SizeMatched
+from tests.shipped import SenseSeparation
 
 
 def loop(x: np.ndarray, labels: tuple[str, ...]) -> tuple[float, float]:
@@ -153,16 +153,6 @@ def labelled(n: int = 120, *, seed: int = 0) -> Corpus:
     return Corpus("labelled", tuple(sentences), senses=tuple(senses))
 
 
-def store(corpus: Corpus, separation: float) -> tuple[MemoryStore, MemoryRowIndex]:
-    """Rows = word + sense x separation + noise."""
-    index, rng = row_index_of(corpus), np.random.default_rng(9)
-    rows = rng.normal(size=(len(index.unit_codes), 16))
-    meaning = {s: rng.normal(size=16) for s in ("sense0", "sense1", "sense2")}
-    for sense in corpus.senses:
-        rows[index.offsets[index.stored_of[sense.sentence]] + sense.position] += 2 + separation * meaning[sense.label]
-    return MemoryStore([rows.astype(np.float32)], index), index
-
-
 def test_groups_are_a_word_s_labelled_rows_in_order() -> None:
     corpus = labelled()
     index = row_index_of(corpus)
@@ -204,29 +194,6 @@ def test_two_senses_of_one_occurrence_are_refused() -> None:
     corpus = Corpus("torn", (Sentence.of(["bank"]),), senses=(Sense(0, 0, "x"), Sense(0, 0, "y")))
     with pytest.raises(DataError, match=r"corpus 'torn': word 0 of sentence 0 has two senses, 'x' and 'y'"):
         Occurrences.of(row_index_of(corpus), corpus)
-
-
-@pytest.mark.parametrize("baseline", [OnePerSentence(size=50, redraws=2), SizeMatched(size=50, redraws=2, draws=4)],
-                         ids=["one_per_sentence", "size_matched"])  # fmt: skip
-def test_planted_senses_separate_and_absent_ones_do_not(baseline: OnePerSentence | SizeMatched) -> None:
-    corpus = labelled(400)
-    for strength in (0.0, 2.0):
-        memory, index = store(corpus, strength)
-        occurrences = Occurrences.of(index, corpus, keep=str.isalnum)
-        results = measure(memory, occurrences, {"senses": SenseSeparation}, baseline, seed=0, bootstrap=200)
-        low, high = (results.by_name[f"senses/raw_ci_{end}"][0] for end in ("low", "high"))
-        assert low < results.by_name["senses/raw"][0] < high
-        assert (low > 0.1) == (strength > 0)
-        assert results.by_name["senses/n"][0] == 5
-        chance = results.by_name["senses/permuted_ci_low"][0], results.by_name["senses/permuted_ci_high"][0]
-        assert chance[0] < 0 < chance[1]
-        assert (results.by_name["senses/raw"][0] > chance[1]) == (strength > 0)
-        assert "senses/adjusted" not in results.by_name
-        table = results.tables["senses"]
-        assert sorted(table["word"]) == ["Bank", "bank", "bat", "mole", "spring"]
-        assert sum(table["count"]) == len(corpus.senses)
-        assert table["senses"][0].startswith("sense0 (")
-        assert np.mean(table["raw_0"]) == pytest.approx(results.by_name["senses/raw"][0])
 
 
 def test_a_corpus_without_senses_is_refused() -> None:

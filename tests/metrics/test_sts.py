@@ -10,19 +10,13 @@ import pytest
 from scipy import stats
 
 from ctxexp import Estimate, Group
-from ctxexp.errors import ConformanceError, MetricError
+from ctxexp.errors import MetricError
 from ctxexp.maths import resampled_spearman, resamples
 from ctxexp.metrics.annotated import similarities
-from ctxexp.report import axis_label
-from ctxexp.report.charts import sweep_charts
-from ctxexp.report.terminal import answer
-from ctxexp.report.wording import full_title
-from ctxexp.testing import check
 from tests import naive
 from tests.gold_pairs import cosines, measured, pairs
 from tests.measuring_helpers import Sides
 from tests.metric_tester import Case, MetricTester, Statistics
-from tests.sample_results import measure_infos, results_with, run_info
 from tests.shipped import STS
 
 # Similarities.
@@ -174,57 +168,4 @@ def test_misuse_of_the_metrics_is_named() -> None:
 # What stands for the measure.
 
 
-def test_all_is_what_figures_and_summaries_show() -> None:
-    p = [pairs(seed) for seed in (1, 2)]
-    metric = STS()
-    tasks = measured(metric, {"STS12/a": p[0], "STS-B": p[1]}, 20)
-    info = run_info(title="bert", corpus="sts", measures=measure_infos(sts=metric))
-    results = results_with({f"sts/{k}": np.array([v, v]) for k, v in reversed(tasks.items())}, info=info)
-    assert {key.statistic for key in results.main_keys} == {"all"}
-    shown = answer([("bert", results)], 200)
-    assert all(f" {tasks[f'{task}/all']:.3f}" in shown for task in ("STS12", "STS-B", "avg"))
-    (chart,) = sweep_charts([("bert", results)])
-    assert (chart.name, chart.panels[0].measure, chart.panels[0].task) == ("sts", "sts", "avg")
-    assert {panel.statistic for panel in chart.panels} == {"all"}
-    assert all(panel.lines[0].low is not None for panel in chart.panels)
-    assert full_title("sts", "STS12", [results], variant=False) == "Semantic textual similarity, STS12"
-    assert results.info.definition("sts", "avg") == f"mean over tasks: {metric.definition}"
-    assert axis_label("sts", "all", [results], "STS12") == "Spearman × 100"
-
-
 # The conformance kit.
-
-
-class KeepsWhatIsLent(STS):
-    """A bug: the vectors are read only in the end, when they are others'."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lent: list[Group] = []
-
-    def update(self, group: Group) -> None:
-        self.lent.append(group)
-
-    def compute(self) -> dict[str, float | Estimate]:
-        self._parts = {}
-        for group in self.lent:
-            super().update(group)
-        return super().compute()
-
-
-class DrawsForItself(STS):
-    def compute(self) -> dict[str, float | Estimate]:
-        self.resampling = np.random.default_rng(), self.resampling[1]
-        return super().compute()
-
-
-@pytest.mark.parametrize(
-    ("mutant", "law"),
-    [
-        (KeepsWhatIsLent, "lent memory: once the lent rows are overwritten"),
-        (DrawsForItself, "seeds: the same generator gives"),
-    ],
-)
-def test_the_kit_finds_a_pair_metric_s_bug(mutant: type[STS], law: str) -> None:
-    with pytest.raises(ConformanceError, match=f"BROKEN  {law}"):
-        check("metric", mutant)  # type: ignore[arg-type]

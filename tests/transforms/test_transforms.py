@@ -14,7 +14,6 @@ from ctxexp.errors import TransformError
 from tests.measuring_helpers import MemoryStore, calibrated, curves, random_space, row_index_of
 from tests.shipped import (
     Center,
-    Nothing,
     Standardize,
 )
 
@@ -45,13 +44,6 @@ def test_measuring_through_a_transform_is_measuring_a_calibrated_store(
     for key, curve in expected.by_name.items():
         np.testing.assert_allclose(got.by_name[key], curve, atol=2e-5, err_msg=key)
     assert np.abs(got.by_name["anisotropy/mean_cosine"] - plain.by_name["anisotropy/mean_cosine"]).min() > 0.3
-
-
-def test_none_costs_nothing() -> None:
-    space, occurrences = random_space()
-    assert calibrated(space, occurrences, Nothing) is space
-    x = space.layer(0)
-    assert Nothing().fit(x).apply(x) is x
 
 
 def test_standardize_has_variance_1_and_columns_without_variance_stay_0() -> None:

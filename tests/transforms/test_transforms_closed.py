@@ -9,15 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ctxexp import Occurrences
-from ctxexp.command import Experiment
 from ctxexp.errors import TransformError
 from ctxexp.testing import check
 from ctxexp.transforms import Calibration
-from tests.clouds import check_memory, check_no_rows_and_views, cloud, cosines, mapped, planted, rotation
-from tests.composed import composed
-from tests.measuring_helpers import MemoryStore, calibrated, curves, measure, random_space
-from tests.shipped import AllButTheTop, Anisotropy, Center, IntraSentenceSimilarity, OnePerSentence, UnitNorm, Whitening
+from tests.clouds import check_memory, check_no_rows_and_views, cloud, cosines, mapped, rotation
+from tests.measuring_helpers import MemoryStore, calibrated, curves, random_space
+from tests.shipped import AllButTheTop, Center, UnitNorm, Whitening
 
 CLOSED: dict[str, Callable[[], Any]] = {
     "all_but_the_top": AllButTheTop,
@@ -101,17 +98,6 @@ def test_whitening_is_sklearns_up_to_sign_and_the_divisor() -> None:
         np.testing.assert_allclose(ours * signs, theirs, atol=2e-5)
 
 
-def test_zca_is_pca_turned_back_and_the_symmetric_choice() -> None:
-    x = cloud()
-    pca, zca = Whitening().fit(x), Whitening(kind="zca").fit(x)
-    np.testing.assert_allclose(cosines(pca.apply(x)), cosines(zca.apply(x)), atol=1e-5)
-    np.testing.assert_allclose(zca.matrix, zca.matrix.T, atol=1e-12)
-    values, vectors = np.linalg.eigh(cov(x))
-    np.testing.assert_allclose(zca.matrix, (vectors * values**-0.5) @ vectors.T, rtol=1e-8, atol=1e-10)
-    white = np.random.default_rng(0).normal(size=(200_000, 3)).astype(np.float32)
-    np.testing.assert_allclose(Whitening(kind="zca").fit(white).matrix, np.eye(3), atol=0.02)
-
-
 def test_the_strongest_directions_are_kept() -> None:
     x = cloud()
     some, all_ = Whitening(4), Whitening()
@@ -172,35 +158,7 @@ def test_the_direction_a_layer_norm_removes_is_none() -> None:
     np.testing.assert_allclose(np.cov(y.T, bias=True), np.diag([1.0] * (d - 1) + [0.0]), atol=1e-6)
 
 
-def test_no_affine_map_of_the_input_changes_a_whitened_cosine() -> None:
-    x = cloud(mean=1)
-    rng = np.random.default_rng(9)
-    a = rotation(12, 5) * np.geomspace(1, 1 / 30, 12) @ rotation(12, 6)
-    moved = (x.astype(np.float64) @ a + rng.normal(size=12)).astype(np.float32)
-    for kind in ("pca", "zca"):
-        factory = partial(Whitening, kind=kind)
-        np.testing.assert_allclose(cosines(mapped(factory, moved)), cosines(mapped(factory, x)), atol=1e-4)
-    assert np.abs(cosines(mapped(Center, moved)) - cosines(mapped(Center, x))).max() > 0.5
-
-
 # A planted space: what repairs it, and what turning it changes.
-
-
-TURNED = {
-    "center": Center,
-    "all_but_the_top": partial(AllButTheTop, 3),
-    "whitening": Whitening,
-    "whitening-zca": partial(Whitening, kind="zca"),
-    "whitening-top": partial(Whitening, 10),
-    "whitening-shrunk": partial(Whitening, shrinkage=0.1),
-}
-
-
-@pytest.mark.parametrize("factory", TURNED.values(), ids=TURNED)
-def test_turning_the_space_changes_no_cosine(factory: Callable[[], Any]) -> None:
-    x, _ = planted()
-    turned = (x.astype(np.float64) @ rotation(24, 3)).astype(np.float32)
-    np.testing.assert_allclose(cosines(mapped(factory, turned)), cosines(mapped(factory, x)), atol=5e-4)
 
 
 # Through the measuring.
@@ -266,9 +224,6 @@ def test_what_the_rows_do_not_allow_is_refused(build: Callable[[], Any], message
         build().fit(cloud(20))
 
 
-ISS = "intra_sentence_similarity"
-
-
 @pytest.mark.parametrize("centred", [False, True])
 def test_rows_have_norm_1_by_hand(centred: bool) -> None:
     check("transform", lambda: UnitNorm(centred=centred))
@@ -279,51 +234,3 @@ def test_rows_have_norm_1_by_hand(centred: bool) -> None:
     np.testing.assert_allclose(y, expected / np.linalg.norm(expected, axis=1, keepdims=True), atol=1e-6)
     assert not UnitNorm().fit(x).apply(np.zeros((2, 4), np.float32)).any()
     assert UnitNorm(centred=centred).needs_fit == centred  # nothing to fit on another text otherwise
-
-
-def with_long_firsts() -> tuple[MemoryStore, Occurrences, MemoryStore]:
-    """Sentences whose words are alike, the same with the first row of each 100 times as long and one for all."""
-    space, occurrences = random_space()
-    layers = space.layers.copy()
-    firsts = [rows[0] for _, block, _ in occurrences.by_sentence.blocks(10**6) for rows in block]
-    layers[:, firsts] = 100 * np.eye(6, dtype=np.float32)[0]
-    return space, occurrences, MemoryStore(layers)
-
-
-def adjusted(space: Any, occurrences: Occurrences) -> dict[str, np.ndarray]:
-    found = measure(
-        space,
-        occurrences,
-        {ISS: partial(IntraSentenceSimilarity, baselines=("run", "size_matched")), "anisotropy": Anisotropy},
-        OnePerSentence(exact=True),
-        seed=1,
-        bootstrap=20,
-    )
-    return {str(key): held.value for key, held in found.by_key.items()}
-
-
-def test_measures_and_exact_baselines_see_rows_of_norm_1() -> None:
-    _, occurrences, sunk = with_long_firsts()
-    through = adjusted(calibrated(sunk, occurrences, UnitNorm), occurrences)
-    norms = np.linalg.norm(sunk.layers, axis=2, keepdims=True)
-    by_hand = adjusted(MemoryStore(sunk.layers / norms), occurrences)
-    assert through.keys() == by_hand.keys()
-    for key, value in through.items():
-        np.testing.assert_allclose(value, by_hand[key], atol=2e-6, err_msg=key)
-    assert any(key.startswith(f"{ISS}/size_matched") for key in through)
-    plain = adjusted(sunk, occurrences)
-    np.testing.assert_allclose(through[f"{ISS}/baseline"], plain[f"{ISS}/baseline"], atol=1e-6)  # cosines see no length
-
-
-@pytest.mark.parametrize(
-    ("option", "arguments", "said"),
-    [
-        ("unit_norm", {"centred": False}, "unit_norm"),
-        ("center_unit_norm", {"centred": True}, "unit_norm (centred=True)"),
-    ],
-)
-def test_it_is_ctxexp_s_own_choice_on_the_command_line(option: str, arguments: dict[str, bool], said: str) -> None:
-    config = composed(f"transform={option}")
-    assert (config.transform.name, config.transform.arguments) == ("unit_norm", arguments)
-    assert config.transform.offer.builtin
-    assert Experiment(config).title == f"bert + {said}"
