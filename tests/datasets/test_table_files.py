@@ -273,17 +273,3 @@ def test_tables_in_memory_are_read_as_files_are(tmp_path: Path, caplog: pytest.L
             found(table)
     with pytest.raises(ConfigError, match="column='text' is of a table"):
         found(["a b"], "text")
-
-
-def test_polars_is_read_as_pandas_is() -> None:
-    polars = pytest.importorskip("polars")
-    frame = polars.DataFrame({"text": ["A dog .", None, "A cat ."]})
-    for table in (frame, frame.lazy(), frame["text"]):
-        assert texts_of(table) == ["A dog .", "A cat ."]
-
-
-def test_python_takes_what_the_command_line_takes() -> None:
-    for given, path in (("rows.csv", "rows.csv"), (Path("polysemy"), "polysemy"), ("nowhere.txt", "nowhere.txt")):
-        part = configured("bert", given).dataset
-        assert (part.name, part.arguments["path"]) == ("text", path)
-    assert configured("bert", "polysemy").dataset.name == "polysemy"

@@ -4,9 +4,7 @@ nothing, and each of its settings is read, harmless or named."""
 from __future__ import annotations
 
 import json
-import struct
 from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +17,6 @@ from transformers import AutoModel, AutoTokenizer, GPT2Config
 
 from ctxexp import Sentence, from_transformers
 from ctxexp.errors import ModelError
-from ctxexp.models.transformer.ledger import ledger
 from tests import tiny_models
 from tests.tiny_models import edit, encoder
 
@@ -171,42 +168,3 @@ def test_keys_inside_parts_of_config_are_judged(tmp_path: Path, key: str) -> Non
     parts = json.loads((folder / "config.json").read_text())["attn_config"]
     with pytest.raises(ModelError, match=rf"attn_config\.{key}={NESTED[key]} of its config.json"):
         encoder(edit(folder, attn_config=parts | {key: NESTED[key]}), unused="refuse")
-
-
-def test_files_and_keys_that_nobody_knows_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    folder = edit(tiny_models.make("bert", tmp_path / "model"), SETTINGS, dropout_of_merges=0.1)
-    for name in (
-        "soft_prompt.pt",
-        "README.md",
-        "trainer_state.json",
-        "pytorch_model.bin",
-        "tf_model.h5",
-        ".gitattributes",
-    ):
-        (folder / name).write_bytes(b"")
-    encoder(folder, unused="refuse")
-    assert "not used: 1 (soft_prompt.pt) of its files" in caplog.text
-    assert "1 (dropout_of_merges=0.1) of the keys of tokenizer_config.json" in caplog.text
-
-
-def test_a_normaliser_that_tokenizer_json_lacks_is_named(tmp_path: Path) -> None:
-    from transformers.convert_slow_tokenizer import import_protobuf
-
-    folder = tiny_models.make("t5", tmp_path / "model")
-    proto = import_protobuf().ModelProto()
-    units = [0] * 256  # a trie of one key, A, whose value is the place of "a" behind it
-    units[0], units[0x40] = 1 << 10, 1 << 10 | 1 << 8 | ord("A")
-    proto.normalizer_spec.precompiled_charsmap = struct.pack("<257I", 1024, *units) + b"a\0"
-    (folder / "spiece.model").write_bytes(proto.SerializeToString())
-    assert "the normaliser of spiece.model" in encoder(folder).details["warnings"]
-
-
-def test_the_ledger_speaks_of_keys_as_the_classes_of_transformers_have_them() -> None:
-    import transformers
-
-    for one, are_known in (("unread", True), ("read", False)):
-        for name, keys in ledger()[one].items():
-            found = getattr(transformers, name, transformers.MptConfig.sub_configs["attn_config"])
-            assert found.__name__ == name
-            known = {field.name for field in fields(found)}
-            assert all((key in known) is are_known for key in keys.split()), name

@@ -215,28 +215,6 @@ def test_words_met_before_move_a_vector_by_rounding_alone() -> None:
         assert np.abs(ours - theirs).max() <= 1e-6 * np.linalg.norm(ours, axis=-1).min()
 
 
-@pytest.mark.parametrize("state", ["reset", "carry"])
-def test_an_empty_sentence_has_no_vectors(state: str) -> None:
-    empty, other = vectors(encoder(state=state), "", "a b")
-    assert empty.shape == (3, 0, 10)
-    assert other.shape == (3, 2, 10)
-    assert list(encoder(state=state).encode([])) == []
-
-
-@pytest.mark.parametrize("state", ["reset", "carry"])
-def test_a_few_layers_are_the_full_runs_to_the_bit(state: str) -> None:
-    texts = ["a b c d", "e", "f", "g h i j k", "j k"]
-    full = vectors(encoder(state=state), *texts)
-    for chosen in ((0,), (1,), (0, 2), (2, 1)):
-        one = encoder(state=state, layers=chosen)
-        kept = sorted(chosen)
-        assert (one.n_layers, list(one.layer_numbers)) == (3, kept)
-        assert f" layers={','.join(map(str, kept))} " in one.name
-        for few, every in zip(vectors(one, *texts), full, strict=True):
-            np.testing.assert_array_equal(few, every[kept])
-    assert encoder(state=state, layers=(0, 1, 2)).name == encoder(state=state).name
-
-
 def test_the_name_changes_with_whatever_changes_the_vectors(tmp_path: Path) -> None:
     files = []
     for seed, options in ((0, small()), (1, small()), (0, small(skip=False))):
@@ -259,20 +237,6 @@ def test_the_name_changes_with_whatever_changes_the_vectors(tmp_path: Path) -> N
 
 
 # ---------------------------------------------------------------- files
-
-
-@torch.no_grad()
-def test_the_network_alone_gives_the_encoders_layers() -> None:
-    net, texts = network(small(), scale=2), ["a b c", "d b a"]
-    words = [["<S>", *text.split(), "</S>"] for text in texts]
-    unique = sorted({w for row in words for w in row})
-    index = torch.tensor([[unique.index(w) for w in row] for row in words])
-    by_word = net(torch.from_numpy(character_ids(unique)), index)
-    by_character = net(torch.from_numpy(np.stack([character_ids(row) for row in words])))
-    assert by_word.shape == (3, 2, 5, 10)
-    torch.testing.assert_close(by_word, by_character, atol=1e-6, rtol=1e-5)
-    for n, layers in enumerate(vectors(encoder(), *texts)):
-        np.testing.assert_allclose(by_word[:, n, 1:-1].detach().numpy(), layers, atol=1e-6)
 
 
 # ---------------------------------------------------------------- messages
@@ -314,14 +278,3 @@ def test_damaged_weights_are_named(tmp_path: Path, damage: str, message: str) ->
 
 
 # ---------------------------------------------------------------- where the files are
-
-
-def test_the_mini_tells_contexts_apart_and_untrained_is_another_model() -> None:
-    trained, untrained = elmo(), elmo(weights="untrained", seed=3)
-    assert trained.details["checkpoint"] == "ctxexp mini elmo"  # type: ignore[attr-defined]  # an ElmoEncoder
-    assert (trained.n_layers, trained.dim) == (untrained.n_layers, untrained.dim)
-    assert trained.name != untrained.name
-    assert untrained.details["checkpoint"] == "untrained, shape of ctxexp mini elmo"  # type: ignore[attr-defined]
-    river, money = vectors(trained, "He sat on the bank of the river", "The bank lent him money")  # type: ignore[arg-type]
-    np.testing.assert_allclose(river[0, 4], money[0, 1], atol=1e-6)
-    assert np.abs(river[2, 4] - money[2, 1]).max() > 0.05

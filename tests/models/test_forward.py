@@ -27,7 +27,6 @@ STATES = {"state_size": 8, "time_step_rank": 4, "hidden_size": 16, "num_hidden_l
 OPT = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "ffn_dim": 32, "word_embed_proj_dim": 8}
 GPT2 = {"n_positions": 64, "n_embd": 16, "n_layer": 2, "n_head": 2}
 T5 = {"d_model": 16, "num_layers": 2, "num_heads": 2, "d_kv": 8, "d_ff": 32}
-LED = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2, "attention_window": 8}
 
 
 def network(kind: str, tokenizer: Callable[[], Any] = tiny_models.byte_level, **settings: Any) -> Any:
@@ -100,13 +99,6 @@ def test_an_encoder_alone_is_read_by_the_name_of_the_whole(tmp_path: Path) -> No
     alone = read(pieces(folder))
     tiny_models.edit(folder, architectures=["T5ForConditionalGeneration"], is_encoder_decoder=True)
     assert np.array_equal(read(pieces(folder)), alone)
-
-
-def test_a_model_that_pads_its_texts_takes_as_many_pieces_as_its_padding_leaves(tmp_path: Path) -> None:
-    sizes = {"max_encoder_position_embeddings": 36, "max_decoder_position_embeddings": 16}
-    encoder = pieces(save(network("led", **LED, **sizes), tmp_path))
-    assert encoder.window == 32  # of four windows of eight
-    assert read(encoder, ["the"] * 96).shape[1] >= 32
 
 
 def test_a_model_is_afterwards_what_it_was(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import re
 import shutil
 from collections.abc import Callable
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +15,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from ctxexp import Sentence
-from ctxexp.errors import EncodingError, ModelError
+from ctxexp.errors import ModelError
 from ctxexp.models.transformer.pieces import best_window, windows
 from tests import tiny_models
-from tests.shipped import gpt2, huggingface
+from tests.shipped import gpt2
 from tests.tiny_models import edit, encoder
 
 Folder = Callable[[str], Path]
@@ -125,23 +124,6 @@ def test_long_sentences_are_read_in_windows(tiny_model: Folder, kind: str, prefi
     np.testing.assert_allclose(encoded[0].layers, encoded[2].layers, rtol=0, atol=2e-6)
 
 
-def test_long_sentences_are_refused_by_name(tiny_model: Folder) -> None:
-    made = encoder(tiny_model("bert"), long="refuse")
-    long = Sentence.of(["river"] * 60)
-    with pytest.raises(EncodingError, match=r"sentence 'river river .* has \d+ pieces, but .* takes 40; long=window"):
-        list(made.encode([long]))
-
-
-def test_sentences_without_any_piece(tiny_model: Folder) -> None:
-    for kind in ("bert", "gpt2"):
-        made = encoder(tiny_model(kind))
-        empty, dropped, plain = made.encode([Sentence.of([]), Sentence.of(["\u200b", "the"]), SENTENCES[2]])
-        assert empty.units == ()
-        assert empty.layers.shape == (3, 0, 16)
-        assert dropped.units == (("the",) if kind == "bert" else ("\u200b", "the"))
-        assert plain.units == SENTENCES[2].words
-
-
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_half_types_are_stored_as_float16(tiny_model: Folder, dtype: str) -> None:
     (full,), (half,) = (encoder(tiny_model("gpt2"), dtype=d).encode(SENTENCES[:1]) for d in ("float32", dtype))
@@ -170,13 +152,6 @@ def test_threads_and_random_state_are_left_alone(tiny_model: Folder, two_threads
     assert first.name == same.name != other.name
     assert torch.equal(torch.random.get_rng_state(), before)
     assert torch.get_num_threads() == two_threads
-
-
-def test_a_tokenizer_without_offsets_is_refused() -> None:
-    from ctxexp.models.transformer.pieces import PieceReader
-
-    with pytest.raises(ModelError, match=r"^x/y: its tokenizer \(object\) gives no character offsets"):
-        PieceReader(object(), pooling="mean", source="x/y")
 
 
 def json_change(name: str, **changes: object) -> Callable[[Path], object]:
@@ -277,21 +252,6 @@ def test_unknown_pieces_are_counted(tiny_model: Folder) -> None:
     assert made.sentence_encoder().count_unknown(sentences) == made.count_unknown(sentences)
     assert encoder(tiny_model("gpt2")).count_unknown(sentences)[0] == 0  # bytes are never unknown
     assert encoder(tiny_model("t5")).count_unknown(sentences)[0] > 0  # whose model doesn't say which piece that is
-
-
-@pytest.mark.skipif(find_spec("accelerate") is None, reason="accelerate is not installed")
-def test_more_arguments_are_handed_to_from_pretrained(tiny_model: Folder) -> None:
-    plain, laid_out = (
-        encoder(tiny_model("llama")),
-        huggingface(checkpoint=str(tiny_model("llama")), kwargs={"device_map": "auto", "attn_implementation": "eager"}),
-    )
-    assert laid_out.name.replace(" kwargs={'attn_implementation': 'eager', 'device_map': 'auto'}", "") == plain.name
-    assert (plain.details["attention"], laid_out.details["attention"]) == ("sdpa", "eager")
-    for ours, theirs in zip(laid_out.encode(SENTENCES), plain.encode(SENTENCES), strict=True):
-        np.testing.assert_allclose(ours.layers, theirs.layers, atol=1e-5)
-    for elsewhere in ("subfolder", "variant"):  # other files than those that were hashed
-        with pytest.raises(ModelError, match=elsewhere):
-            encoder(tiny_model("llama"), kwargs={elsewhere: "other"})
 
 
 def test_gelu_in_one_pass_is_of_float32_and_without_hooks(tiny_model: Folder) -> None:

@@ -98,14 +98,6 @@ def test_other_parts_damage_and_odd_devices_load_the_encoder(
     assert isinstance(ask("a"), LazyEncoder)
 
 
-def test_a_cache_that_cannot_be_written_costs_time_alone(
-    loaded: tuple[Callable[..., Encoder], list[str]], cache: Path
-) -> None:
-    ask, _ = loaded
-    cache.joinpath("encoders").write_text("a file in the way")
-    assert ask("a").name == ask("a").name == "ones"
-
-
 def test_the_shipped_models_are_named_without_their_libraries(cache: Path) -> None:
     """A run whose vectors are cached starts in a fraction of the time; the names are those that loading gives."""
     names = [make().name for make in (bert, gpt2, elmo, partial(bert, weights="untrained", seed=3))]

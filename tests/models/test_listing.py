@@ -10,10 +10,9 @@ import pytest
 from huggingface_hub import constants
 
 from ctxexp.command import registry
-from ctxexp.models import ModelFiles
-from ctxexp.models.listing import cached_models, registered_models
+from ctxexp.models.listing import cached_models
 from ctxexp.models.transformer.checkpoint import PUBLISHED_CHECKPOINTS
-from tests.composed import offer, registry_of, run_command_line
+from tests.composed import run_command_line
 from tests.shipped import mini
 
 ORIGINAL = "elmo_2x4096_512_2048cnn_2xhighway"
@@ -67,22 +66,3 @@ def test_models_that_ship_and_those_of_papers(cache: Path, capsys: pytest.Captur
     assert lines["someone/bert"][1:] == ["here", "in the hub's cache"]
     assert "someone/tokenizer" not in lines  # without weights it can't be measured
     assert [model.typed for model in cached_models()] == ["google-bert/bert-base-cased", "someone/bert"]
-
-
-def test_a_plugins_model_says_what_fetches_it(tmp_path: Path) -> None:
-    (tmp_path / "weights").write_bytes(bytes(10))
-
-    @ModelFiles("mine", 5e6, "Mine", "pip install mine", lambda: None)
-    @ModelFiles("mine size=2", 5e6, "Mine", "pip install mine", lambda: tmp_path)
-    def mine(*, size: int = 1) -> None: ...
-
-    def other(*, path: str, size: int = 1) -> None:
-        """Another."""
-
-    names = registry_of()
-    found = registered_models([offer(names, "model", "mine", mine), offer(names, "model", "other", other)])
-    assert [tuple(one) for one in found] == [
-        ("mine", 5e6, False, "Mine: pip install mine"),
-        ("mine size=2", 10, True, "Mine"),
-        ("other model.path=...", 0, None, "Another."),
-    ]

@@ -10,14 +10,12 @@ import numpy as np
 import pytest
 import torch
 
-import ctxexp
-from ctxexp import CtxexpError, Sentence
+from ctxexp import Sentence
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.model import TextStart
 from ctxexp.models.lazy_encoder import LazyEncoder
 from tests import tiny_models
-from tests.composed import config_of
-from tests.shipped import elmo, gpt2
+from tests.shipped import gpt2
 from tests.tiny_models import encoder
 
 Folder = Callable[[str], Path]
@@ -162,19 +160,3 @@ def test_what_can_t_stand_first_is_refused_with_a_reason(tiny_model: Folder) -> 
         ConfigError, match=r"model\.prefix='the the .* \d+ pieces stand around each text, and .* reads 40 at"
     ):
         encoder(tiny_model("gpt2"), prefix="the " * 40)
-
-
-def test_a_model_in_memory_takes_it(tiny_model: Folder) -> None:
-    from transformers import AutoModel, AutoTokenizer
-
-    tokenizer, model = AutoTokenizer.from_pretrained(tiny_model("gpt2")), AutoModel.from_pretrained(tiny_model("gpt2"))
-    lent = ctxexp.from_transformers(model, tokenizer, prefix="bos")
-    for a, b in zip(lent.encode(SENTENCES), encoder(tiny_model("gpt2"), prefix="bos").encode(SENTENCES), strict=True):
-        assert np.array_equal(a.layers, b.layers)
-
-
-def test_models_without_pieces_have_none() -> None:
-    with pytest.raises(CtxexpError, match=r"model\.prefix"):
-        config_of(["model=elmo", "model.prefix=bos"])
-    made = elmo()
-    assert (made.causal, made.start) == (None, None)

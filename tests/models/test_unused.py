@@ -141,21 +141,6 @@ def test_own_code_that_is_run_is_part_of_the_name(copy: Callable[[str], Path]) -
     assert names[0] != names[1]
 
 
-def test_own_code_of_a_language_model_alone_is_run(copy: Callable[[str], Path]) -> None:
-    folder = edit(copy("llama"), auto_map={"AutoModelForCausalLM": "own.Own"}, architectures=["Own"])
-    (folder / "own.py").write_text(
-        "from transformers import LlamaForCausalLM, LlamaModel\n"
-        "class Doubled(LlamaModel):\n    def forward(self, *args, **options):\n"
-        "        out = super().forward(*args, **options)\n        out.last_hidden_state *= 2\n        return out\n"
-        "class Own(LlamaForCausalLM):\n    def __init__(self, config):\n"
-        "        super().__init__(config)\n        self.model = Doubled(config)\n"
-    )
-    with pytest.raises(ModelError, match=r"AutoModelForCausalLM: own.Own.* trust_remote_code=true"):
-        encoder(folder, unused="refuse")
-    made = encoder(folder, trust_remote_code=True, unused="refuse")
-    np.testing.assert_allclose(next(iter(made.encode([SENTENCE]))).layers[-1], 2 * vectors(folder)[-1], rtol=1e-6)
-
-
 def test_weights_beside_those_that_are_read_are_named(copy: Callable[[str], Path]) -> None:
     folder = copy("bert")
     shard = folder / "model-00002-of-00002.safetensors"
@@ -234,20 +219,6 @@ def test_tuned_models_in_memory_are_read_with_what_was_tuned(
     expected = torch.stack(states)[:, 0, begin : ids.shape[1] - begin].numpy()
     np.testing.assert_allclose(next(iter(made.encode([SENTENCE]))).layers, expected, atol=1e-5)
     assert made.window == 40
-
-
-@pytest.mark.filterwarnings("ignore::FutureWarning")  # peft's
-def test_an_adapters_scale_is_part_of_the_name(tiny_model: Callable[[str], Path]) -> None:
-    peft = pytest.importorskip("peft", reason="tuned models are peft's")
-    from transformers import AutoModel, AutoTokenizer
-
-    names = set()
-    for alpha in (4, 8):
-        torch.manual_seed(0)
-        config = peft.LoraConfig(r=2, lora_alpha=alpha, target_modules=["query"], init_lora_weights=False)
-        tuned = peft.get_peft_model(AutoModel.from_pretrained(tiny_model("bert")), config)
-        names.add(from_transformers(tuned, AutoTokenizer.from_pretrained(tiny_model("bert"))).name)
-    assert len(names) == 2
 
 
 LEFT_OVER: list[tuple[str, dict[str, object]]] = [  # as on the hub: they change nothing

@@ -19,17 +19,6 @@ odd = st.sampled_from(
 words = st.lists(odd | st.text(min_size=1, max_size=6).filter(lambda w: not any(c.isspace() for c in w)), max_size=8)
 
 
-def test_windows_of_a_very_long_sentence_take_little_memory() -> None:
-    """The whole of a novel on one line: candidates a piece, not windows times pieces."""
-    n, size = 400_000, 126
-    starts = windows(n, size, 63)
-    for causal in (False, True):
-        chosen = best_window(n, starts, size, causal=causal)
-        assert (np.diff(chosen) >= 0).all()
-        assert (starts[chosen] <= np.arange(n)).all()
-        assert (np.arange(n) < starts[chosen] + size).all()
-
-
 @settings(max_examples=40)
 @given(spans, spans)
 def test_overlaps_are_those_of_the_double_loop(gaps: list[tuple[int, int]], pieces: list[tuple[int, int]]) -> None:
@@ -80,14 +69,6 @@ def test_pieces_cover_their_words(tokenizer, texts: list[str], space: str) -> No
         unit = next(kept, None)
     assert follows
     assert unit is None
-
-
-def test_byte_level_tokenizers_give_every_word_a_unit() -> None:
-    reader = PieceReader(tiny_models.fast(*tiny_models.byte_level(trim=False)), pooling="mean", source="tiny")
-    sentence = Sentence.of(["👍🏽", "\u200b", "\x00", "e\u0301"])
-    (read,) = reader([sentence])
-    assert read.units == sentence.words
-    assert read.counts.tolist() == [8, 3, 1, 3]
 
 
 def test_a_lone_marker_at_the_start_belongs_to_no_word() -> None:

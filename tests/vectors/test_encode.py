@@ -66,22 +66,6 @@ def test_each_distinct_sentence_is_encoded_once_and_only_once(tmp_path: Path) ->
     assert open_store(made, Counted("other"), cache=tmp_path).n_encoded == store.n_encoded
 
 
-def test_the_room_for_vectors_is_stated(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.DEBUG, "ctxexp")
-    made = corpus()
-    n = len(set(made.sentences))
-    rows = sum(map(len, set(made.sentences)))
-
-    open_store(made, Counted("late"), cache=tmp_path, limit_bytes=5 * 10**9)
-    assert f"c: vectors of late take up to {(64 * rows + 200 * n) / 1000:.1f} kB" in caplog.text
-    assert f"({rows} rows x 3 layers x 4 dimensions); the cache may hold 5.0 GB, its disk has " in caplog.text
-    (entry,) = caches.entries(tmp_path)
-    assert entry.n_bytes < 64 * rows + 200 * n + 4000  # meta.json and headers
-    with pytest.raises(StoreError, match=r"limited to 10\.0 kB; raise the limit \(cache\.limit_gb=1\)"):
-        open_store(made, Counted("never"), cache=tmp_path, limit_bytes=10**4)
-    assert len(caches.entries(tmp_path)) == 1
-
-
 def test_batches_are_of_equal_length_and_under_the_budget() -> None:
     lengths = np.random.default_rng(1).integers(0, 50, 500)
     batches = batched.equal_length_batches(lengths, 64)
@@ -123,18 +107,6 @@ def test_a_transformer_end_to_end(tmp_path: Path, caplog: pytest.LogCaptureFixtu
     said = [m for m in caplog.messages if "have no vector" in m]
     assert len(said) == bool(dropped) == 1
     assert open_store(made, encoder, cache=tmp_path / "c").n_encoded == 0
-
-
-def test_pieces_as_units_have_no_word_positions(tmp_path: Path) -> None:
-    from tests import tiny_models
-
-    folder = tiny_models.make("bert", tmp_path / "bert")
-    encoder = huggingface(checkpoint=str(folder), device="cpu", pooling="pieces")
-    # a word of no training text is several pieces, whichever ties the trainer breaks how
-    store = open_store(Corpus.of("c", [("dogmoney", "dog")]), encoder, cache=tmp_path / "c")
-    assert store.n_rows > 2
-    assert set(store.positions.tolist()) == {-1}
-    assert store.n_skipped == 0
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from ctxexp import Corpus, Encoder, Occurrences, Sentence
 from ctxexp.errors import ConfigError, EncodingError, ModelError
 from ctxexp.vectors.encoding import open_store
-from ctxexp.vectors.stores import PooledSentences, WordMeans, finite_rows, layer_mixes, mix_layers, sentence_view
+from ctxexp.vectors.stores import PooledSentences, WordMeans, layer_mixes, mix_layers, sentence_view
 from tests.measuring_helpers import MemoryStore
 from tests.tiny_models import edit, encoder, hidden_states
 
@@ -142,17 +141,6 @@ def test_what_is_too_long_is_cut_as_sentence_transformers_does(
         encoder(own).sentence_encoder()
 
 
-def test_half_types_pool_in_full_precision(tiny_model: Folder) -> None:
-    half = encoder(tiny_model("bert"), dtype="bfloat16")
-    states: list[np.ndarray] = []
-    with torch.inference_mode():
-        ids = half.reader([SENTENCES[0]])[0].ids[None]
-        states = [layer.double().numpy() for layer in half.hidden_states(ids)]
-    (encoded,) = half.sentence_encoder().encode([SENTENCES[0]])
-    assert encoded.layers.dtype == np.float32
-    np.testing.assert_allclose(encoded.layers[:, 0], [s.mean(0) for s in states], rtol=1e-6, atol=1e-7)
-
-
 def test_a_checkpoint_without_pooler_weights_offers_none(tiny_model: Folder, tmp_path: Path) -> None:
     from safetensors.torch import load_file, save_file
 
@@ -187,23 +175,6 @@ def test_a_missing_pooling_is_refused_with_those_available(tiny_model: Folder) -
         sentence_view(Words(), "mean", model="elmo")  # type: ignore[arg-type]
 
 
-def test_pieces_of_any_size_give_the_same_vectors(
-    tiny_model: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    view = encoder(tiny_model("bert")).sentence_encoder()
-    vectors = PooledSentences(open_store(Corpus("t", SENTENCES), view, cache=tmp_path), "mean")
-    whole = [vectors.layer(i) for i in range(vectors.n_layers)]
-    monkeypatch.setattr("ctxexp.transforms.CHUNK_BYTES", 4 * view.dim)  # a row
-    for i, expected in enumerate(whole):
-        np.testing.assert_array_equal(vectors.layer(i), expected)
-    (mix,) = layer_mixes(["scalar_mix"], view.n_layers)
-    average = sum(w * whole[i].astype(np.float64) for i, w in zip(mix.layers, mix.weights, strict=True))
-    np.testing.assert_allclose(mix_layers(vectors, mix), average, rtol=1e-6, atol=1e-7)
-    broken = whole[0].copy()
-    broken[3, 1], broken[0, -1] = np.nan, np.inf
-    assert finite_rows(broken).tolist() == [False, True, True, False, True, True]
-
-
 @pytest.mark.parametrize(
     ("chosen", "layers", "named"),
     [
@@ -225,12 +196,6 @@ def test_a_mix_is_the_mean_of_its_layers(chosen: Any, layers: tuple[int, ...], n
     found = mix_layers(MemoryStore(stack.astype(np.float32)), mix)
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, np.mean([stack[i] for i in layers], axis=0), rtol=1e-6, atol=1e-6)
-
-
-def test_a_shallow_model_has_what_its_layers_allow() -> None:
-    assert [m.layers for m in layer_mixes(["last2", "first_last"], 2)] == [(0, 1), (1,)]
-    with pytest.raises(ConfigError, match="last2 needs layers above the input layer; the model has layer 0 only"):
-        layer_mixes(["last2"], 1)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import time
@@ -18,7 +17,6 @@ from ctxexp.vectors import (
     RowIndexBuilder,
     Store,
     StoreWriter,
-    all_finite,
     layer_name,
 )
 from ctxexp.vectors import cache as caches
@@ -60,11 +58,6 @@ def test_rows_come_back_as_plain_npy(tmp_path: Path, dtype: str) -> None:
         store.layer(3)
 
 
-def test_an_empty_store(tmp_path: Path) -> None:
-    write(tmp_path / "s", [np.empty((2, 0, 3), dtype=np.float32)])
-    assert Store(tmp_path / "s", np.zeros(1, dtype=np.int64)).layer(1).shape == (0, 3)
-
-
 def files(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
@@ -90,15 +83,6 @@ def test_files_that_are_not_as_they_were_written_are_noticed(tmp_path: Path) -> 
     Store(tmp_path / "s", np.arange(6))
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float16])
-def test_all_finite(dtype: type) -> None:
-    block = np.full((4, 3), np.finfo(dtype).max, dtype=dtype)  # their sum overflows, they don't
-    assert all_finite(block)
-    for bad in (np.nan, np.inf, -np.inf):
-        block[2, 1] = bad
-        assert not all_finite(block)
-
-
 def test_a_writer_that_breaks_off_leaves_nothing(tmp_path: Path) -> None:
     def break_off(given: list[np.ndarray]) -> None:
         with StoreWriter(tmp_path / "s", 3, 5) as writer:
@@ -113,13 +97,6 @@ def test_a_writer_that_breaks_off_leaves_nothing(tmp_path: Path) -> None:
         break_off([parts()[3], bad])
     assert error.value.row == 170
     assert not (tmp_path / "s").exists()
-
-
-def test_a_store_in_use_outlives_its_eviction(tmp_path: Path) -> None:
-    expected = write(tmp_path / "s", parts())
-    store = Store(tmp_path / "s", np.arange(6))
-    caches.remove(tmp_path / "s")
-    np.testing.assert_array_equal(store.layer(2), expected[2])
 
 
 def entry(cache: Path, i: int, *, age: float) -> str:
@@ -216,13 +193,6 @@ def test_clearing(tmp_path: Path) -> None:
     assert [e.key for e in caches.clear(tmp_path)] == [new]
     assert not (tmp_path / "encoders").exists()
     assert caches.entries(tmp_path) == caches.entries(tmp_path / "none") == []
-
-
-def test_a_damaged_entry_is_listed_too(tmp_path: Path) -> None:
-    key = entry(tmp_path, 1, age=0)
-    (tmp_path / key / "meta.json").write_text(json.dumps({"key": "x"}))
-    (found,) = caches.entries(tmp_path)
-    assert (found.key, found.encoder) == (key, "?")
 
 
 def test_sums_that_are_measured_are_neither_evicted_nor_cleared(tmp_path: Path) -> None:
