@@ -91,16 +91,6 @@ def test_a_run_has_its_leading_figure_as_wide_as_a_column_without_a_caption(tmp_
     assert len(strokes) == sum(1 for _ in root.iter(f"{NAME}path"))  # the same lines
 
 
-def test_a_pdf_says_what_its_font_can(tmp_path: Path) -> None:
-    run = results_with({"m/raw": np.array([0.1, 0.2])}, info=run_info(title="a", measures={"m": {}}))
-    look, height, marks = drawing.column(first_chart([("\u2212x (1) \\ 漢", run)]))
-    written = drawing.pdf(look, height, marks)
-    (stream,) = re.findall(rb"stream\n(.*)\nendstream", written, re.DOTALL)
-    assert "(\u2013x \\(1\\) \\\\ ?)" in zlib.decompress(stream).decode("cp1252")
-    written = drawing.write_sweep_charts([("漢", run)], tmp_path)[-1].read_bytes()
-    assert written.endswith(b"%%EOF\n")
-
-
 def test_curves_on_each_other_both_show() -> None:
     curve = np.array([0.5, 0.3, 0.2, 0.4])
     run, near, far = (

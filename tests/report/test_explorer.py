@@ -18,7 +18,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 from ctxexp import Occurrences, Results, compare
-from ctxexp.report.page.explorer import excerpt, explorer_data, fitting_blocks, spread_layers
+from ctxexp.report.page.explorer import explorer_data, fitting_blocks
 from ctxexp.report.page.word_map import WordMap
 from tests.browser import headless, texts, wait_until
 from tests.measuring_helpers import measure, row_index_of
@@ -118,36 +118,6 @@ def test_the_page_has_what_the_tables_hold() -> None:
     assert overview["pos"][words.index("the")] == ""
 
 
-def sure(results: Results, layer: int) -> list[str]:
-    """The words whose interval is narrower than half the room, by ascending self-similarity above chance."""
-    scores, errors = (results.tables[f"self_similarity{name}"].set_index("word") for name in ("", "_errors"))
-    room = 1 - results.by_name["self_similarity/baseline"][layer]
-    narrow = 2 * 1.96 * errors[f"error_{layer}"] < room / 2
-    assert narrow.any()
-    return list(scores[f"adjusted_{layer}"][narrow[narrow].index].sort_values().index)
-
-
-def test_projected_and_extreme_words_of_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    every = data_of(runs()).overview
-    monkeypatch.setattr("ctxexp.report.page.explorer.MOST", 300)
-    overview = data_of(runs()).overview
-    assert len(overview["words"]) == 300
-    assert set(overview["words"]) < set(every["words"])
-    assert set(overview["words"]) >= {w for w, there in zip(every["words"], every["projected"], strict=True) if there}
-    for label, results in runs():
-        last = sure(results, LAYERS[label] - 1)
-        assert set(overview["words"]) >= {*last[:10], *last[-10:]}
-        # the ends of every layer's ranking are projected: those of the first choice, and what followed up
-        projected = results.tables["word_map"].groupby("word").size()
-        for layer in range(1, LAYERS[label]):
-            ranking = sure(results, layer)
-            assert set(projected.index) >= {*ranking[:10], *ranking[-10:]}
-        assert projected.max() == 48
-        # a word that is listed alone has as many: all that the text has, or more than the dozen that a glance takes
-        texts = results.tables["self_similarity"].set_index("word")["count"]
-        assert (projected >= np.minimum(texts[projected.index], 13)).all()
-
-
 def size(blocks: dict[str, str]) -> int:
     return sum(map(len, blocks.values()))
 
@@ -167,24 +137,6 @@ def test_many_models_and_long_texts_fit_the_page() -> None:
     assert size(some) < 1.8e6
     assert set(some) == set(table["word"])
     assert 2 < most(some) < table.groupby("word").size().max()
-    texts = ["".join(map(chr, rng.integers(97, 123, 9000))) for _ in range(len(table))]
-    long = [table.assign(text=texts[i:] + texts[:i], start=4000, end=4004) for i in range(5)]
-    assert size(fitting_blocks(long, [range(5)] * 5)) < 1.8e6
-    deep = [list(range(31))] * 8
-    assert spread_layers(deep[:3]) == deep[:3]
-    (layers,) = {tuple(some) for some in spread_layers(deep)}
-    assert len(layers) == 12
-    assert (layers[0], layers[-1]) == (0, 30)
-
-
-@pytest.mark.parametrize(
-    ("text", "start"), [("a bank", 2), ("x" * 2000 + "bank" + "y" * 2000, 2000), ("bank" + "z" * 999, 0)]
-)
-def test_an_excerpt_holds_the_word_in_its_place(text: str, start: int) -> None:
-    shown, a, b = excerpt(text, start, start + 4)
-    assert shown[a:b] == text[start : start + 4] == "bank"
-    assert len(shown) < 460
-    assert shown.startswith("…") is (start > 150)
 
 
 def test_a_run_without_points_has_no_explorer(tmp_path: Path) -> None:
@@ -331,17 +283,6 @@ def test_words_are_explored_in_a_browser(browser: Any) -> None:
     assert len(bars[0]) == 20
     assert bars[0] == sorted(bars[0])
     assert max(bars[1]) > 0
-
-
-@pytest.mark.slow
-def test_a_browser_that_cannot_unpack_says_so_and_shows_the_measures(browser: Any) -> None:
-    run = browser.execute_script
-    wait_until(lambda: run("return document.querySelectorAll('#occurrences li').length"))
-    run("delete window.DecompressionStream; document.querySelectorAll('#bars .words button')[2].click()")
-    wait_until(lambda: "can't be unpacked" in texts(browser, "#sentence")[0])
-    assert run("return document.querySelectorAll('#occurrences li').length") == 0
-    word = run("return document.querySelectorAll('#bars .words button')[2].textContent")
-    wait_until(lambda: word in texts(browser, "#takeaways li")[0])
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ctxexp import GroupMean, Reading, Results
+from ctxexp import Results
 from ctxexp.report import charts, colours, reference_curves, save_figure, wording
 from ctxexp.report.captions import overview, run_figure, sweep_caption, sweep_figures
 from ctxexp.report.drawing import write_run_charts, write_sweep_charts
@@ -56,28 +56,6 @@ def rules(axes: Any) -> list[float]:
     return [float(line.get_ydata()[0]) for line in axes.lines if is_rule(axes, line)]
 
 
-def test_a_run_draws_every_measure_with_its_baseline(tmp_path: Path) -> None:
-    run = results("bert", 5)
-    paths = write_run_charts(run, tmp_path / "new" / "folder")
-    assert [p.stem for p in paths if "_column" not in p.stem] == run.measures()
-    figure = run_plot(run, "self_similarity")
-    lines = drawn(figure.axes[0])
-    for statistic in ("raw", "baseline"):
-        assert any(np.array_equal(line, run.by_name[f"self_similarity/{statistic}"]) for line in lines), statistic
-    said = figure_text(figure).replace("\u00a0", " ")
-    for part in ("Self-similarity", "bert", "Definition 1", "polysemy", "1,000 occurrences, one per sentence"):
-        assert part in said
-    assert "n = 812 words" in said
-    assert "layer (0 = input layer)" in said
-    assert "bert of a test, 5 layers of 16" in said
-
-
-def test_the_same_results_give_the_same_bytes(tmp_path: Path) -> None:
-    twice = [run_plot(results("elmo", 3), "self_similarity") for _ in range(2)]
-    first, second = (save_figure(figure, tmp_path / str(i), "x") for i, figure in enumerate(twice) if figure)
-    assert [p.read_bytes() for p in first] == [p.read_bytes() for p in second]
-
-
 def test_a_sweep_draws_the_papers_four_figures_and_an_overview() -> None:
     runs = [("bert", results("bert", 5)), ("gpt2", results("gpt2", 5, seed=1)), ("elmo", results("elmo", 3, seed=2))]
     drawn_charts = charts.sweep_charts(runs)
@@ -105,26 +83,6 @@ def test_lines_have_their_models_colours_and_bands_their_intervals() -> None:
     assert (y.min(), y.max()) == (low.min(), high.max())
 
 
-def test_explainable_variance_has_a_panel_for_each_definition() -> None:
-    changed = {
-        f"{VARIANCE}_released__adjusted": np.array([np.nan, -0.14, -0.70, -0.63, -0.12]),
-    }
-    run = with_curves(results("gpt2", 5), **changed)
-    run = replace(run, info=replace(run.info, published=True))  # adjusted, as the paper's curves: so is its line of 5%
-    (chart,) = (c for c in charts.sweep_charts([("gpt2", run)]) if c.name == VARIANCE)
-    figure = chart_plot(chart)
-    assert [axes.get_title(loc="left").split(",")[0].split("\n")[0] for axes in figure.axes] == [
-        "uncentred",
-        "as released: variance along the first",
-    ]
-    for axes in figure.axes:
-        assert MaxExplainableVariance.reading.line in rules(axes)
-        low, high = axes.get_ylim()
-        values = np.concatenate(drawn(axes))
-        assert low < min(0, np.nanmin(values))
-        assert high > max(0.05, np.nanmax(values))
-
-
 def test_size_matched_levels_are_named_and_have_no_published_curve() -> None:
     """Published curves are adjusted by the paper's one level: against another they would be another measure."""
     (by_size,) = measure_infos("size-matched", **{f"{VARIANCE}_released": METRICS[f"{VARIANCE}_released"]}).values()
@@ -141,45 +99,6 @@ def test_size_matched_levels_are_named_and_have_no_published_curve() -> None:
         assert said in wording.shared_facts([("bert", run)], f"{VARIANCE}_released")
         assert (f"one per sentence or {own}" in "; ".join(wording.shared_facts([("bert", run)]))) is (about is by_size)
         assert panel.definition.endswith("; chance at each word's own size") is (about is by_size)
-
-
-def test_panels_name_chance_and_direction_and_share_a_scale_in_a_row() -> None:
-    runs = [("bert", results("bert", 5)), ("elmo", results("elmo", 3, seed=2))]
-    all_charts = {chart.name: chart for chart in charts.sweep_charts(runs)}
-    overview = overview_plot(list(all_charts.values()), runs)
-    for axes, name in zip(overview.axes, charts.HEADLINES[1:], strict=True):
-        labels = [text.get_text() for text in axes.texts]
-        assert "chance" not in labels
-        assert all_charts[name].panels[0].direction in axes.get_ylabel().replace("\n", " ")
-    assert "higher = less context-specific" in overview.axes[0].get_ylabel()
-    limits = [axes.get_ylim() for axes in overview.axes]
-    assert limits[0] == limits[1] != limits[2] == limits[3]
-    variants = chart_plot(all_charts[VARIANCE], runs)
-    assert len({axes.get_ylim() for axes in variants.axes}) == 1
-    norms = chart_plot(all_charts["word_norm"], runs).axes[0]
-    assert norms.get_yscale() == "log"
-    assert 0.0 not in rules(norms)
-    single = run_plot(runs[0][1], "word_norm")
-    assert single.axes[0].get_yscale() == "log"
-
-
-def test_every_figure_says_what_it_shows() -> None:
-    falls = np.array([0.9, 0.6, 0.3])
-    ends = {"self_similarity/raw_ci_low": falls - 0.001, "self_similarity/raw_ci_high": falls + 0.001}
-    info = run_info(title="bert", measures=measure_infos(**METRICS))
-    run = results_with({"self_similarity/raw": falls, **ends}, info=info)
-    single = run_plot(run, "self_similarity")
-    said = "self-similarity of words falls from 0.90 at the input to 0.30 at the last layer, 2"
-    for runs in ([("bert", run)], [("bert", run), ("twin", run)]):
-        (chart,) = charts.sweep_charts(runs)
-        for figure in (single, chart_plot(chart, runs), overview_plot([chart], runs)):
-            shown = " ".join(figure_text(figure).split())
-            assert f"In bert, {said}" in shown
-            assert "The intervals are thinner than the lines, or hardly wider." in shown
-    assert f"In twin, {said}" in shown
-    assert "these data can't tell the models apart" in shown  # the overview compares, too
-    wide = replace(run, frame=run.frame.assign(low=run.frame["low"] - 0.2))
-    assert "thinner" not in figure_text(run_plot(wide, "self_similarity"))
 
 
 def test_undefined_layers_are_gaps_in_line_and_band() -> None:
@@ -289,39 +208,6 @@ def test_plugins_measures_are_drawn_with_safe_file_names(tmp_path: Path) -> None
     assert {"their_measure.svg", "their_measure_column.pdf"} <= {p.name for p in paths}
 
 
-class Spread(GroupMean):
-    """An author's metric; what it says of itself is made to mislead whoever reads prose."""
-
-    over = "word"
-    title = "Spread of lengths"
-    reading = Reading(unit="share", line=0.2)
-
-    def __init__(self, *, variant: str = "") -> None:
-        super().__init__()
-        self.variant = variant
-        self.definition = f"no principal component, not Definition 3, not the released code, {variant or 'plain'}"
-
-    def score(self, x: np.ndarray) -> np.ndarray:
-        return np.linalg.norm(x, axis=-1).std(axis=-1)
-
-
-def test_an_authors_metric_has_its_title_and_panels() -> None:
-    metrics = {"a": Spread(), "max_explainable_variance_x": Spread(variant="x"), "z": Spread(variant="z")}
-    curve = np.linspace(-0.1, 0.3, 3)
-    info = run_info(measures=measure_infos(**metrics))
-    run = results_with(curves={f"{label}/adjusted": curve for label in metrics}, info=info)
-    plain, variants = charts.sweep_charts([("bert", run)], all_published=True)
-    assert (plain.name, variants.name) == ("a", "spread")
-    assert plain.title == "Spread of lengths (a)"  # two figures of one title are told apart
-    assert [panel.definition for panel in variants.panels] == [metrics["max_explainable_variance_x"].definition,
-                                                               metrics["z"].definition]  # fmt: skip
-    assert {panel.threshold for panel in variants.panels} == {0.2}
-    assert plain.panels[0].y_label == "share of variance − chance"
-    figure = run_plot(run, "z")
-    assert 0.2 in rules(figure.axes[0])
-    assert "Spread of lengths: run" in figure_text(figure)
-
-
 def test_a_misleading_label_gets_no_published_curve() -> None:
     """Published is the released code's estimator: under any label that one, and under its own label no other."""
     released, centred = (MaxExplainableVariance(definition=d) for d in ("released", "centred"))
@@ -332,15 +218,3 @@ def test_a_misleading_label_gets_no_published_curve() -> None:
         assert chart.name == VARIANCE
         assert any(line.published for line in chart.lines) is known
         assert chart.panels[0].definition == metric.definition
-
-
-def test_drawing_leaves_no_figure_open_and_no_setting_changed(tmp_path: Path) -> None:
-    import matplotlib
-    import matplotlib.pyplot as plt
-
-    before = dict(matplotlib.rcParams.copy())
-    figure = run_plot(results("bert", 3), "anisotropy")
-    save_figure(figure, tmp_path, "x")  # type: ignore[arg-type]
-    assert plt.get_fignums() == []
-    after = dict(matplotlib.rcParams.copy())
-    assert {k: v for k, v in after.items() if k != "backend"} == {k: v for k, v in before.items() if k != "backend"}

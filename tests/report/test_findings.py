@@ -18,7 +18,7 @@ from ctxexp.report.findings import comparison_finding
 from ctxexp.results import Estimates, Key, RunInfo
 from ctxexp.results.values import Leg
 from tests.sample_results import measure_infos, results_with, run_info
-from tests.shipped import STS, Anisotropy, Contextuality, SelfSimilarity, WordNorm
+from tests.shipped import Anisotropy, Contextuality, SelfSimilarity, WordNorm
 
 BANDS = (1 / 3000, 1 / 1000, 1 / 300, 1.0)
 
@@ -203,19 +203,6 @@ def test_each_measure_has_its_own_direction_and_name() -> None:
     assert results_with(curves, info=run_info(measures=MEASURES)).sentence.startswith("In this run, anisotropy")
 
 
-def test_variants_and_tasks_are_told_apart() -> None:
-    y = np.array([0.9, 0.5])
-    ends = {"low": y - 0.01, "high": y + 0.01}
-    curves = {"mine/raw": y, **{f"mine/raw_ci_{end}": values for end, values in ends.items()}}
-    curves |= {f"sts/STS12/{name.partition('/')[2].replace('raw', 'all')}": values for name, values in curves.items()}
-    info = {"mine": replace(MEASURES["self_similarity"], variant="centred"), **measure_infos(sts=STS())}
-    findings = results_with(curves, info=run_info(measures=info)).findings("a")
-    assert [said.partition(" falls ")[0] for said in findings] == [
-        "In a, self-similarity of words, centred",
-        "In a, semantic textual similarity, STS12",
-    ]
-
-
 def test_models_are_ordered_only_where_intervals_allow() -> None:
     one, two, three = run([0.9, 0.4]), run([0.9, 0.6]), run([0.9, 0.41])
     assert comparison_finding([("a", one), ("b", two), ("c", three)]) == (
@@ -230,22 +217,6 @@ def test_models_are_ordered_only_where_intervals_allow() -> None:
     control = run([0.9, 0.2], weights="untrained")
     assert comparison_finding([("a", one), ("twin", control)]) == ""
     assert comparison_finding([("a", one), ("a", two), ("twin", control)]).count("twin") == 0
-
-
-def test_many_models_are_counted_and_not_named() -> None:
-    many = [(f"m{i}", run([0.9, 0.6 + i / 100])) for i in range(7)]
-    near = [(f"n{i}", run([0.9, 0.401 + i / 1000])) for i in range(7)]
-    low = ("a", run([0.9, 0.4]))
-    assert comparison_finding([low, *many]) == (
-        f"{OPENING}words are more context-specific in a (0.40) than in 7 others (0.60 to 0.66)."
-    )
-    assert comparison_finding([low, *many[:1], *near]) == (
-        f"{OPENING}words are more context-specific in a (0.400) than in m0 (0.600); these data can't tell 7 others "
-        "(0.401 to 0.407) from it."
-    )
-    assert comparison_finding([low, *near]) == (
-        f"{OPENING}these data can't tell the models apart: 8 runs (0.400 to 0.407)."
-    )
 
 
 def test_shared_resamples_order_models_that_intervals_cannot() -> None:

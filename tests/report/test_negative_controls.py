@@ -69,14 +69,3 @@ def test_random_words_are_measured_where_nothing_is_exact() -> None:
     assert [line.partition(",")[0] for line in control_lines(named)] == ["m", "m"]  # a control has no line of its own
     assert control_lines(named, ["anisotropy"])[0].endswith("; layer 0 0.450, a random vector a word 0.450")
     assert training_runs(named) == ""  # nothing trained the other one
-
-
-def test_a_line_says_the_last_layer_beside_each_control() -> None:
-    runs = [("m", run(0.9, 0.5)), ("m (untrained)", run(0.8, 0.7, weights="untrained"))]
-    raw, cosine = control_lines(runs)
-    assert raw == (
-        "m, self_similarity/raw: layer 1 0.500; layer 0 0.900 [0.890, 0.910], one vector a word 1.000, untrained twin "
-        "0.700 [0.690, 0.710]"
-    )
-    assert cosine.startswith("m, anisotropy/mean_cosine: layer 1 0.250; layer 0 0.450, untrained twin 0.350")
-    assert control_lines(runs, ["anisotropy"]) == [cosine]

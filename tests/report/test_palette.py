@@ -7,11 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxexp import Results
-from ctxexp.report import PALETTE, colours
-from ctxexp.report.captions import sweep_figures
+from ctxexp.report import colours
 from ctxexp.report.charts import line_styles
-from ctxexp.report.plots import chart_figure
-from ctxexp.report.wording import encoder_lines
 from tests.sample_results import results_with, run_info
 
 FIXED = {"bert": "#1f77b4", "gpt2": "#d62728", "elmo": "#2ca02c"}
@@ -48,33 +45,8 @@ def test_colours_are_valid_distinct_and_independent_of_order(labels: list[str], 
     assert colours(shuffled) == chosen
 
 
-def test_a_palette_colour_is_told_from_every_other() -> None:
-    all_colours = [*FIXED.values(), *PALETTE]
-    assert len(PALETTE) >= 10
-    assert min(distance(a, b) for i, a in enumerate(all_colours) for b in all_colours[:i]) > 45
-
-
 def run(label: str, encoder: str = "b", **info: str) -> tuple[str, Results]:
     return label, results_with({"m/raw": np.ones(2)}, info=run_info(encoder=encoder, **info))
-
-
-def test_each_run_has_its_colour_and_those_of_one_encoder_their_line_styles() -> None:
-    bert_other, apart = colours(["bert", "bert other"])["bert other"], colours(["bert (other)"])["bert (other)"]
-    assert bert_other not in (FIXED["bert"], apart)
-    runs = [run("bert (no first word)", control="no first word"), run("bert + flow", transform="flow")]
-    runs += [run("bert"), run("bert other", "o"), run("bert (untrained)", "u")]
-    look = line_styles(runs)
-    assert {label: dash for label, (_, dash) in look.items()} == {
-        "bert": 0, "bert (no first word)": 1, "bert + flow": 2, "bert other": 0, "bert (untrained)": 0,
-    }  # fmt: skip
-    assert look["bert"][0] == FIXED["bert"]
-    assert len({colour for colour, _ in look.values()}) == 5
-    chart, caption = sweep_figures(runs)[1]
-    (axes,) = chart_figure(chart, caption).axes
-    drawn = axes.lines[:3]
-    assert len({(line.get_linestyle(), str(line._dash_pattern)) for line in drawn}) == 3  # type: ignore[attr-defined]
-    assert [line.dash for line in chart.panels[0].lines] == [1, 2, 0, 0, 0]
-    assert encoder_lines(runs)[0].startswith("bert (no first word), bert + flow, bert: b")
 
 
 def test_runs_of_one_model_differ_in_hue() -> None:

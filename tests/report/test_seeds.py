@@ -56,11 +56,3 @@ def test_what_a_seed_lacks_the_mean_lacks() -> None:
     assert isinstance(held, Estimates)
     assert np.isnan(np.stack(held)).all(axis=0).tolist() == [False, False, True, False, False]
     assert "word_norm" not in mean.measures()
-
-
-def test_encoders_made_by_the_seed_have_no_single_name() -> None:
-    runs = [
-        (label, replace(r, info=replace(r.info, model=replace(r.info.model, encoder=label)))) for label, r in family()
-    ]
-    [(_, mean)] = average_seeds(runs)
-    assert mean.info.model.encoder == ""

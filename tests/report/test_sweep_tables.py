@@ -52,12 +52,6 @@ def test_sweep_tables_are_files_that_line_up(tmp_path: Path) -> None:
     assert r"5\% \textbackslash{} \textasciitilde{} & $-$1 \\" in odd
 
 
-def test_a_figure_of_a_plugin_is_two_files(tmp_path: Path) -> None:
-    paths = write_figures([], tmp_path, registry_of([("mine", Plugin())]))
-    assert [p.name for p in paths] == ["drawn.png", "drawn.svg"]
-    assert all(p.stat().st_size > 100 for p in paths)
-
-
 def test_a_plugin_whose_table_fails_is_named(tmp_path: Path) -> None:
     registry = registry_of([("mine", Wrong())])
     with pytest.raises(
@@ -66,9 +60,3 @@ def test_a_plugin_whose_table_fails_is_named(tmp_path: Path) -> None:
         write_tables([], tmp_path, registry)
     with pytest.raises(PluginError, match=r"^report 'torn' of plugin 'mine' \(- -\) could not be built: IndexError"):
         write_figures([], tmp_path, registry)
-
-
-def test_tables_and_figures_are_listed_by_their_files() -> None:
-    registry = registry_of([("mine", Plugin())])
-    usages = [registry.find("report", name).usage for name in registry.names("report")]
-    assert usages == ["drawn.png", "table_x.md", "table_y.md", "undrawn.png"]
