@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import re
@@ -12,7 +11,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from omegaconf import OmegaConf
 
 from ctxexp import Results
 from ctxexp.command import registry
@@ -153,36 +151,6 @@ def test_start_up_imports_nothing_heavy() -> None:
     for each, printed in ((code, "[]"), (help_alone, "[] ctxexp.maths")):
         done = subprocess.run([sys.executable, "-c", each], capture_output=True, text=True, check=True)
         assert done.stdout.splitlines()[-1] == printed
-
-
-def test_the_cache_command_shows_and_clears(tmp_path: Path, warm: Warm) -> None:
-    assert "0 entries" in ctxexp(tmp_path, "cache", warm=warm).stdout
-    assert "removed 0 entries" in ctxexp(tmp_path, "cache", "clear", warm=warm).stdout
-    for name in (f"sums-{'a' * 32}", f"shards-{'b' * 32}-2048-500000"):
-        folder = tmp_path / "cache" / "vectors" / name
-        folder.mkdir(parents=True)
-        (folder / "0000").write_bytes(bytes(1500))
-    shown = ctxexp(tmp_path, "cache", warm=warm).stdout
-    assert f"{'a' * 32}     1.5 kB  ?  ?  (sums of one pass)" in shown
-    assert f"{'b' * 32}     1.5 kB  ?  ?  (shards of encoding that was stopped)" in shown
-    assert "2 entries, 3.0 kB in " in shown
-    assert "removed 1 entries, 1.5 kB" in ctxexp(tmp_path, "cache", "clear", "key=a", warm=warm).stdout
-    assert "removed 1 entries, 1.5 kB" in ctxexp(tmp_path, "cache", "clear", warm=warm).stdout
-    assert not list((tmp_path / "cache" / "vectors").glob("s*-*"))
-
-
-def test_a_full_disk_is_named_where_the_system_names_no_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """As when Hydra's own files are closed."""
-
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(OmegaConf, "save", full)
-    assert run_command_line(["-m", "model=bert", "sink=none"]) == 2
-    assert f"the disk of {tmp_path / 'mlruns'} is full" in capsys.readouterr().err
 
 
 def test_with_json_an_error_is_a_document_too(capsys: pytest.CaptureFixture[str]) -> None:

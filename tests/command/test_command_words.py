@@ -83,21 +83,6 @@ def test_an_unknown_word_is_refused_in_a_sentence(word: str, message: str) -> No
     assert "\n" not in str(caught.value)
 
 
-def test_any_key_and_all_words_can_be_taken() -> None:
-    got: list[Any] = []
-
-    def anything(name: str, **others: Any) -> None:
-        got.extend([name, others])
-
-    def raw(*words: str) -> int:
-        got.extend(words)
-        return 1
-
-    assert Verb("anything", anything)(["x", "a=[1,b]", "b=1.5"]) == 0
-    assert Verb("raw", raw)(["--help", "-m", "a=b"]) == 1
-    assert got == ["x", {"a": [1, "b"], "b": 1.5}, "--help", "-m", "a=b"]
-
-
 def found(word: str, *, out: Path = Path("found"), bad: bool = False) -> Document:
     """Look for it.
 

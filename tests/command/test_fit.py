@@ -240,10 +240,6 @@ def test_sentences_come_from_lines_and_from_pairs(config: Callable[..., Any], tm
     table = 'gold_label\tsentence1\tx\tsentence2\nneutral\tA "man.\t-\tB.\r\n\n-\tC\t-\tD\t-\n'
     assert texts(write("c.tsv", table)) == texts(write("c.txt", table)) == ['A "man.', "B.", "C", "D"]
     assert texts(write("d.txt", "one line\n\n two\tlines \none line\n")) == ["one line", "two\tlines"]
-    write("folder/x.txt", "not read")
-    write("folder/train.jsonl", lines)
-    write("folder/dev.jsonl.gz", json.dumps({"sentence1": "Dev", "sentence2": "B"}))
-    assert texts(str(tmp_path / "folder")) == ["Dev", "B", "A man.", 'He said "hi']
     (tmp_path / "none").mkdir()
     for path, message in (
         (str(tmp_path / "gone"), r"no such file or folder: .*gone \(fit_on=nli:"),
@@ -256,9 +252,3 @@ def test_sentences_come_from_lines_and_from_pairs(config: Callable[..., Any], tm
     ):
         with pytest.raises(DataError, match=message):
             texts(path)
-    (tmp_path / "latin.txt").write_bytes("é".encode("latin-1"))
-    with pytest.raises(DataError, match=r"latin\.txt, line 1: not UTF-8"):
-        texts(str(tmp_path / "latin.txt"))
-    (tmp_path / "cut.txt.gz").write_bytes(gzip.compress(b"one line" * 99)[:-9])
-    with pytest.raises(DataError, match=r"cut\.txt\.gz can't be read"):
-        texts(str(tmp_path / "cut.txt.gz"))

@@ -7,10 +7,9 @@ import re
 import pytest
 import yaml
 
-from ctxexp.command import registry
 from ctxexp.command.help import help_of
 from ctxexp.plugins.registry import config_folder, option_names
-from tests.composed import offer, run_command_line
+from tests.composed import run_command_line
 from tests.shipped import GROUPS
 
 
@@ -41,27 +40,6 @@ def test_an_options_arguments_come_from_its_file_or_signature() -> None:
     assert re.search(r"\n  metric\.sts\.similarity=cosine +cosine, dot, euclidean", help_of(["metric=sts"]))
     assert re.search(r"\n  min_contexts=2", help_of(["experiment=frequency"]))
     assert "transform=flow/0" in help_of(["transform=flow/0"])
-
-
-def test_an_option_without_a_file_says_what_its_docstring_does() -> None:
-    def mine(*, k: int, names: list[str] | None = None, rate: float = 0.5) -> None:
-        """Rows turned. The strongest `k` of them stay.
-
-        rate: how fast
-        """
-
-    offer(registry(), "transform", "mine", mine)
-    try:
-        lines = help_of(["transform=mine"]).splitlines()
-    finally:
-        del registry().offers["transform", "mine"]
-    assert [re.split(" {2,}", line.strip()) for line in lines] == [
-        ["transform=mine", "Rows turned."],
-        [""],
-        ["transform.k=???", "The strongest `k` of them stay."],
-        ["transform.names=null", "list[str] | null"],
-        ["transform.rate=0.5", "how fast"],
-    ]
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxexp import CtxexpError
-from ctxexp.command import cli, compose
-from ctxexp.errors import UnknownName, line, short, suggestions
+from ctxexp.command import cli
 from ctxexp.plugins.registry import install_hint
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,16 +28,6 @@ def test_hints_name_what_plugins_here_bring() -> None:
     assert install_hint("hydra/launcher", "ray") == (
         "; the plugin hydra-ray-launcher brings it: pip install hydra-ray-launcher"
     )
-
-
-def test_texts_of_any_length_are_short() -> None:
-    assert line("a\n b  c") == "a b c"
-    assert line(2000 * "x") == 997 * "x" + "..."
-    assert short("x\n") == r"'x\n'"
-    assert len(short([1] * 1000)) == 80
-    assert suggestions("BERT", ["bert", "gpt2"]) == ["bert"]
-    assert UnknownName("model", "a" * 5000, ["b"]).args[0].startswith("no model 'aaa")
-    assert issubclass(UnknownName, CtxexpError)
 
 
 class _Closed(io.StringIO):
@@ -68,15 +56,3 @@ def test_a_closed_output_ends_quietly(
     assert left.value.code == 0
     assert capsys.readouterr().err == ""
     assert not logging.raiseExceptions
-
-
-def test_the_home_that_was_typed_is_hydras_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hydra import compose as hydra_compose
-    from hydra import initialize_config_dir
-
-    monkeypatch.setenv("HOME", "/at/home")
-    compose.prepare()
-    with initialize_config_dir(str(compose.config_folder()), version_base="1.3"):
-        whole = hydra_compose("ctxexp", overrides=["tracking.folder='~/runs'"], return_hydra_config=True)
-    for place in (whole.hydra.run.dir, whole.hydra.sweep.dir):
-        assert place.startswith("/at/home/runs/hydra/")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import resource
@@ -13,18 +12,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import sqlalchemy
 from matplotlib.figure import Figure
 
 from ctxexp import Corpus, Results, measure
-from ctxexp.errors import DiskError, StoreError, TrackingError
+from ctxexp.errors import DiskError, StoreError
 from ctxexp.files import atomic_write
-from ctxexp.jobs import error_message
 from ctxexp.models import WordVectors
 from ctxexp.report import Table, save_figure, write_file
 from ctxexp.report import page as report
 from ctxexp.report.terminal import write_tables
-from ctxexp.sinks.database import tracking_errors
 from tests.composed import offer, registry_of
 from tests.sample_results import results_with, run_info
 from tests.tracked import run_of, tracked
@@ -166,33 +162,6 @@ def test_a_job_whose_results_do_not_fit_has_failed(tmp_path: Path) -> None:
     assert held(tmp_path / "other") == {}
     run(tmp_path / "job", large)
     assert json.loads((tmp_path / "job" / "status.json").read_text())["status"] == "FINISHED"
-
-
-def test_a_full_disk_is_one_line_whoever_meets_it(tmp_path: Path) -> None:
-    place = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(tmp_path / "a.bin"))
-    assert error_message(place).startswith(f"cannot write a.bin: the disk of {tmp_path} is full; make room there")
-    assert error_message(OSError(errno.ENOSPC, "x")).startswith("a disk is full; make room there")
-    assert error_message(OSError(errno.EIO, "x")) == "OSError: [Errno 5] x\n"  # of any other the traceback, here empty
-    with (
-        pytest.raises(
-            TrackingError, match=rf"^cannot log: cannot write a\.bin: the disk of {tmp_path} is full; make room there"
-        ),
-        tracking_errors("cannot log"),
-    ):
-        raise place
-
-
-def test_a_full_database_is_said_as_a_full_disk(tmp_path: Path) -> None:
-    store = sqlalchemy.create_engine(f"sqlite:///{tmp_path / 'a.db'}")
-
-    def fill() -> None:
-        with tracking_errors("cannot log in a.db"), store.connect() as connection:
-            connection.execute(sqlalchemy.text("PRAGMA max_page_count = 3"))
-            connection.execute(sqlalchemy.text("CREATE TABLE a (x)"))
-            connection.execute(sqlalchemy.text("INSERT INTO a VALUES (zeroblob(100000))"))
-
-    with pytest.raises(TrackingError, match=r"^cannot log in a\.db: OperationalError: database or disk is full"):
-        fill()
 
 
 def test_what_a_killed_process_wrote_goes_with_the_next_write(tmp_path: Path) -> None:

@@ -94,11 +94,6 @@ def test_a_jobs_key_covers_all_that_its_numbers_need(tmp_path: Path, monkeypatch
     assert key(replace(CORPUS, name="moved")) == keys[-1]
 
 
-def test_an_argument_that_is_no_path_counts_for_nothing() -> None:
-    odd = measuring(x="a\0b", y="~nobody/x", z="a" * 5000, w=None)
-    assert files_digest(odd) == files_digest(measuring())
-
-
 @pytest.mark.parametrize("file", ["mine.py", "mine/own.py"])
 def test_an_edit_of_a_plugins_code_makes_other_results(
     file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

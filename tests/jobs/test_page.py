@@ -5,11 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import numpy as np
-import pytest
-
-from ctxexp import Results, compare
-from tests.sample_results import results_with, run_info
 from tests.warm import Warm
 
 
@@ -33,14 +28,3 @@ def test_a_single_runs_page_is_named_last_and_opened(tmp_path: Path, warm: Warm)
     assert done.stdout.splitlines()[-1] == f"report: {report}"
     assert (tmp_path / "opened").read_text().strip() == report.as_uri()
     assert "<h1>bert (text.txt, min_contexts 2), layer by layer</h1>" in report.read_text(encoding="utf-8")
-
-
-def test_results_write_their_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    results = results_with({"self_similarity/raw": np.array([0.9, 0.4])}, info=run_info(title="bert"))
-    monkeypatch.chdir(tmp_path)
-    assert results.report() == tmp_path / "report.html"
-    assert "<h1>bert, layer by layer</h1>" in (tmp_path / "report.html").read_text(encoding="utf-8")
-    several = compare({"a": results, "b": results}).report(tmp_path / "of" / "both.html")
-    assert "<h1>Layer by layer: a comparison</h1>" in several.read_text(encoding="utf-8")
-    nothing = Results().report(tmp_path / "empty.html")
-    assert "<h1>run, layer by layer</h1>" in nothing.read_text(encoding="utf-8")

@@ -16,12 +16,9 @@ import pytest
 
 import ctxexp
 from ctxexp.errors import ModelError, Terminated
-from ctxexp.files.job_folder import job_folder
 from ctxexp.jobs.sending import send_sweep
 from ctxexp.jobs.sweep import close_sweep, note_failure, open_sweep, settled
 from ctxexp.report import colours
-from ctxexp.sinks import SweepReport, SweepRow
-from ctxexp.sinks.views import sweep_note
 from tests.composed import run_command_line
 from tests.sample_results import results_with
 from tests.tracked import client_of, finish_job, stored_sweep
@@ -154,27 +151,6 @@ def test_one_failing_job_does_not_stop_the_sweep(app: Path) -> None:
     assert not (app / "mlflow.db").exists()
 
 
-@pytest.mark.nightly
-def test_parallel_jobs_lose_nothing(app: Path) -> None:
-    models, jobs = ("bert",), 2
-    launcher = ("hydra/launcher=joblib", f"hydra.launcher.n_jobs={jobs}")
-    code, out, err = sweep(app, *launcher, f"model={','.join(models)}", "seed=1,2")
-    assert code == 0, err
-    assert "workers left: 0" in out  # else an interrupt at the exit waits five minutes for them
-    found = runs(app)
-    names = {f"{model} (seed {seed})" for model in models for seed in (1, 2)}
-    assert set(found) == names | {f"comparison of {jobs} jobs"}
-    assert {run.info.status for run in found.values()} == {"FINISHED"}
-    assert len({run.data.tags["ctxexp.sweep"] for run in found.values()}) == 1
-    assert len({found[name].data.tags["mlflow.runColor"] for name in names}) == jobs
-    client = client_of(app / "store with 'quotes'")
-    for name in names:
-        history = client.get_metric_history(found[name].info.run_id, "self_similarity/adjusted")
-        assert sorted(m.step for m in history) == [0, 1, 2, 3, 4]
-        assert min(m.value for m in history) == int(name[-2])
-    assert [e.name for e in client.search_experiments()] == ["study", "Default"]
-
-
 @pytest.mark.slow
 def test_a_parallel_sweep_that_is_ended_leaves_killed_runs_and_no_process(app: Path) -> None:
     process = start(app, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "model=bert,slow")
@@ -208,12 +184,6 @@ def test_an_unopenable_store_stops_the_sweep_before_any_job(tmp_path: Path, monk
     said = str(run_command_line(["-m", "model=bert,gpt2", "sink.mlflow.uri=./mlruns"]))
     assert said.startswith("error: tracking uri './mlruns' is a folder")
     assert not (tmp_path / "mlruns" / "results").exists()
-
-
-def test_folders_of_jobs_are_readable_and_safe(tmp_path: Path) -> None:
-    found = job_folder(tmp_path, "s", 3, ["model=bert", "tracking.sweep=s", "dataset.path=/a b/c"])
-    assert found == tmp_path / "results" / "s" / "003_model=bert_dataset.path=_a_b_c"
-    assert job_folder(tmp_path, "s") == tmp_path / "results" / "s" / "run"
 
 
 FLAT = results_with({"self_similarity/raw": np.ones(2)})
@@ -300,11 +270,3 @@ def test_summary_that_fails_hides_no_job(app: Path, monkeypatch: pytest.MonkeyPa
     shutil.rmtree(found.tracking_folder / "results")
     assert close_sweep(found).rows == []  # nothing ran: no summary either
     assert len(runs(app)) == 2
-
-
-def test_note_is_a_table_of_linked_jobs() -> None:
-    row = SweepRow("bert", [], "FAILED", "a | b\nc", Path(), "bert", Path())
-    sent = [{"run_id": "0123456789", "link": "http://h/#/experiments/1/runs/0"}]
-    lines = sweep_note(SweepReport([row]), sent, "http://h/#/experiments/1/runs?x").splitlines()
-    assert lines[0].startswith("[Curves of all jobs](#/experiments/1/runs?x). MLflow's own *Compare* page shows last")
-    assert lines[-1] == "| bert | FAILED | [01234567](#/experiments/1/runs/0) | a / b |"

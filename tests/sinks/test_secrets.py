@@ -11,8 +11,6 @@ import pytest
 
 from ctxexp.errors import ConfigError
 from ctxexp.files import credentials
-from ctxexp.files.job_folder import write_state
-from ctxexp.jobs.sending import link_of
 from tests.composed import config_of, forget_plugin_files, run_command_line
 
 SECRET = "hunter22$@{' x"
@@ -171,23 +169,6 @@ def test_errors_and_links_of_sinks_are_masked(
 def test_a_variable_that_is_not_set_is_named_with_its_key(received: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert run_command_line([*RUN, "sink=watch", "sink.watch.pin=${oc.env:NOKEY}"])
     assert "Environment variable 'NOKEY' not found\" full_key: sink.watch.pin" in capfd.readouterr().err
-
-
-def test_the_link_that_is_printed_needs_nothing_started_first(tmp_path: Path) -> None:
-    links = {"mlflow": {"link": "http://store", "hint": ", served by ctxexp ui"}, "other": {}, "mine": {"link": "u"}}
-    write_state(tmp_path, sinks=links)
-    assert link_of(tmp_path) == "u"
-
-
-@pytest.mark.parametrize("flags", [["--cfg", "job"], ["--cfg", "job", "--resolve"], ["--info", "config"]])
-def test_a_config_is_printed_with_its_references(
-    flags: list[str], received: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    folder = experiment("${oc.env:MYKEY}", received)
-    assert not run_command_line([*folder, *flags, *RUN, "sink=none", "experiment=mine"])
-    printed = "".join(capfd.readouterr())
-    assert "pin: ${oc.env:MYKEY}" in printed
-    assert_hidden("hunter22", printed)
 
 
 @pytest.mark.parametrize(("sink", "broken"), [("watch", 0), ("leaky", 1)])

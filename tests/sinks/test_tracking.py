@@ -14,7 +14,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import closing
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import sqlalchemy
 
 from ctxexp import Results
 from ctxexp.errors import MetricError, Terminated, TrackingError
@@ -120,13 +118,6 @@ def test_default_store_is_one_absolute_wal_file(empty_store: Path) -> None:
     assert not list(empty_store.glob(".*.tmp*"))
 
 
-@pytest.mark.parametrize("uri", ["./mlruns", "mlruns", "file:///data/mlruns", "C:\\mlruns"])
-def test_folder_stores_are_refused(tmp_path: Path, uri: str) -> None:
-    with pytest.raises(TrackingError, match=r"is a folder, a kind of store that MLflow no longer writes.*sqlite:////"):
-        database.prepare_store(tmp_path, uri)
-    assert not list(tmp_path.iterdir())
-
-
 def test_relative_uri_becomes_absolute(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(store.parent)
     assert database.prepare_store(store, "sqlite:///store/mlflow.db") == f"sqlite:///{store / 'mlflow.db'}"
@@ -148,19 +139,6 @@ def test_an_interrupted_start_is_made_anew(tmp_path: Path) -> None:
     assert database.client(uri).get_experiment_by_name("study").artifact_location == (folder / "artifacts").as_uri()
 
 
-def test_start_interrupted_by_the_user_leaves_no_store(tmp_path: Path) -> None:
-    child = fork(_prepare_in_child, str(tmp_path), "")
-    while not list(tmp_path.glob(".mlflow.db.*.tmp")):
-        assert child.is_alive()
-        time.sleep(0.01)
-    time.sleep(0.3)  # into the migrations
-    os.kill(child.pid, signal.SIGINT)
-    child.join(30)
-    assert child.exitcode == 1
-    assert not (tmp_path / "mlflow.db").exists()
-    assert not list(tmp_path.glob(".*.tmp*"))
-
-
 def test_file_that_is_no_store(tmp_path: Path) -> None:
     (tmp_path / "mlflow.db").write_bytes(b"not a database at all" * 100)
     with pytest.raises(TrackingError, match=r"does not answer: DatabaseError: file is not a database"):
@@ -171,17 +149,6 @@ def test_store_that_was_cut_is_named(store: Path) -> None:
     os.truncate(store / "mlflow.db", 100_000)
     with pytest.raises(TrackingError, match="malformed"):
         database.prepare_store(store)
-
-
-def test_errors_are_named_by_their_first_cause(store: Path) -> None:
-    file = store / "mlflow.db"
-    engine = sqlalchemy.create_engine(f"sqlite:///{file}", connect_args={"timeout": 0.1})
-    with closing(sqlite3.connect(file, isolation_level=None)) as holder:
-        holder.execute("BEGIN IMMEDIATE")
-        logging = database.tracking_errors("cannot log", "; the rest")
-        with pytest.raises(TrackingError) as error, logging, engine.begin() as connection:
-            connection.execute(sqlalchemy.text("DELETE FROM metrics"))
-    assert str(error.value) == "cannot log: OperationalError: database is locked; the rest"
 
 
 def closed_port() -> int:

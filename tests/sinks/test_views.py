@@ -15,7 +15,7 @@ from ctxexp.results import RunInfo
 from ctxexp.results.run_info import MixInfo
 from ctxexp.sinks import database, views
 from ctxexp.sinks.ui import last_sweep_link
-from ctxexp.sinks.views import experiment_note, keys_to_compare, marks_of, metric_names
+from ctxexp.sinks.views import keys_to_compare, marks_of, metric_names
 from tests.sample_results import results_with, run_info
 from tests.shipped import MlflowSink
 from tests.tracked import run_of
@@ -86,17 +86,6 @@ def test_a_note_that_a_person_wrote_stays(client: MlflowClient) -> None:
     client.set_experiment_tag(experiment(client), "mlflow.note.content", "of a person")
     views.set_note(client, experiment(client), "third")
     assert note() == "of a person"
-
-
-def test_the_note_begins_with_the_order_of_the_runs() -> None:
-    other = results_with(
-        {"self_similarity/adjusted": np.array([0.9, 0.9, 0.9])}, info=run_info(title="elmo", measures=MEASURES)
-    )
-    first, _, rest = experiment_note("sweep", [("bert", measured()), ("elmo", other)], "1", "r").splitlines()
-    assert first.startswith(
-        "[Last sweep](#/experiments/1/runs/r/artifacts/report.html): On this text, at the last layer "
-    )
-    assert rest.startswith("In bert, self similarity (adjusted) falls from 0.60")
 
 
 def test_a_text_that_lacks_bands_has_the_same_names_and_a_tag() -> None:
