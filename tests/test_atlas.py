@@ -96,16 +96,3 @@ def test_what_is_no_row_is_refused_with_its_reason(change: Change, message: str,
         read_row(path)
     assert str(raised.value).startswith(f"{path}: ")
     assert str(raised.value).endswith("; a row is the card.json of `ctxexp card`")
-
-
-def test_files_have_plain_names_and_no_two_rows_are_of_one_model_and_text(tmp_path: Path) -> None:
-    text = (ROOT / atlas.FOLDER / f"{CONTROL}.json").read_text(encoding="utf-8")
-    folder = tmp_path / atlas.FOLDER
-    folder.mkdir(parents=True)
-    for name in ("one.json", "two.json"):
-        (folder / name).write_text(text, encoding="utf-8")
-    with pytest.raises(DataError, match=r"docs/atlas/two\.json: one\.json has .* over embedded already"):
-        atlas.rows(tmp_path)
-    (folder / "two.json").rename(folder / "My Model.json")
-    with pytest.raises(DataError, match="expected a name of small letters"):
-        atlas.rows(tmp_path)

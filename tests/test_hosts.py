@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import os
 import sqlite3
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -180,15 +177,6 @@ def test_a_command_without_streams_does_its_work(closed: str, tmp_path: Path) ->
     assert subprocess.run(["sh", "-c", command], cwd=tmp_path, stdout=subprocess.DEVNULL).returncode == 0
     with sqlite3.connect(tmp_path / "mlruns" / "mlflow.db") as database:
         assert database.execute("pragma integrity_check").fetchall() == [("ok",)]
-
-
-def test_a_sign_that_the_output_lacks_ends_no_command(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "ctxexp", "models"]
-    environ = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    run = partial(subprocess.run, cwd=tmp_path, env=environ, capture_output=True)
-    assert b"Traceback" not in run([*command[:3], "--help"]).stderr
-    done = run([*command, "json=true"])
-    assert (done.returncode, json.loads(done.stdout)["status"]) == (0, 0)
 
 
 def test_a_users_config_folder_comes_before_ours(tmp_path: Path) -> None:

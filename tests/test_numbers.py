@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import shlex
 
 import pandas as pd
 import pytest
 
 from docs.numbers.marked import marked
 from docs.numbers.part import ROOT
-from docs.numbers.steps import STEPS
-
-
-@pytest.mark.parametrize("name", STEPS)
-def test_a_step_names_what_is_there(name: str) -> None:
-    step = STEPS[name]
-    lines = step.commands.splitlines()
-    for line in lines:
-        assert line.count("$") <= len(step.needs)
-        words = shlex.split(line)
-        if words[0] == "python" and words[1] != "-c":
-            assert importlib.util.find_spec(words[2]) if words[1] == "-m" else (ROOT / words[1]).is_file()
 
 
 def test_the_readme_prints_the_kept_numbers_of_a_known_model() -> None:

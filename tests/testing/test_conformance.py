@@ -160,36 +160,3 @@ def test_options_that_are_files_are_checked(tmp_path: Path) -> None:
         ConfigError, match=r"no name 'sum/cubd'; did you mean 'sum/cubed' or 'metric/sum/cubed'\? ctxexp"
     ):
         conform("sum/cubd", {"plugins": [str(file)]})
-
-
-SINK = """
-import ctxexp
-
-class Mine(ctxexp.Sink):
-    def __init__(self, *, api_key: str = ""):
-        pass
-
-    def send(self, run, results):
-        return {}
-
-@ctxexp.hookimpl
-def register_sinks(register):
-    register("mine", Mine)
-"""
-
-
-def test_a_sinks_key_is_not_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "mine.py"
-    file.write_text(SINK)
-    (tmp_path / "ctxexp_conf" / "sink").mkdir(parents=True)
-    text = "# @package sink.mine\nname: mine\napi_key: ${oc.env:MY_KEY}\n"
-    (tmp_path / "ctxexp_conf" / "sink" / "keyed.yaml").write_text(text)
-    monkeypatch.setenv("MY_KEY", "clear text")
-    assert "clear text" not in conform("sink/keyed", {"plugins": [str(file)]})
-
-
-def test_the_kit_knows_files_named_before_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "mine.py"
-    file.write_text(MUTANT.replace('{"scale"}', ""))
-    assert run_command_line([f"plugins=['{file}']", "conform", "sum"]) == 0
-    assert f"metric sum of plugin 'mine' ({file}" in capsys.readouterr().out
