@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
-from ctxexp_compare.interface import run_folders
 from ctxexp_compare.model_card import card, write
 
 from ctxexp import Results
@@ -70,17 +68,6 @@ def test_warnings_are_one_line_each_and_only_where_they_hold() -> None:
     assert card(quiet).warnings == []
 
 
-def test_a_run_without_values_has_a_card_without_picture(tmp_path: Path) -> None:
-    made = card(run())
-    for held in made.results.by_key.values():
-        held.value[:] = np.nan
-    paths = write(made, tmp_path)
-    assert [path.name for path in paths] == ["card.md", "card.json"]
-    assert "card.svg" not in paths[0].read_text()
-    assert "undefined in every layer, for want of contexts: Self-similarity, Anisotropy" in made.warnings[0]
-    json.loads(paths[1].read_text())
-
-
 def test_files_hold_every_curve_and_the_table_its_chance_levels(tmp_path: Path) -> None:
     made = card(run(), "my model")
     text, data, picture = write(made, tmp_path)
@@ -115,23 +102,3 @@ def test_contextuality_leads_with_its_interval_and_range_beside_it() -> None:
     later = run(measures={**MEASURES, "contextuality": measure})  # typed behind others, it leads nevertheless
     both = results_with({**later.by_name, "contextuality/raw": value}, info=later.info)
     assert [key.measure for key in card(both).keys[:3]] == ["contextuality", "self_similarity", "anisotropy"]
-
-
-@pytest.mark.parametrize(
-    ("text", "is_folder"),
-    [
-        ("a run", True),
-        ("a model", False),
-        ("a_model/net.gguf dtype=bfloat16", False),
-        ("owner/name", False),
-        ("huggingface model.checkpoint=/a/model", False),
-    ],
-)
-def test_a_card_is_of_a_run_s_folder_or_of_any_model(
-    text: str, is_folder: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in ("a run/results.json", "a model/config.json", "a_model/net.gguf"):
-        (tmp_path / name).parent.mkdir()
-        (tmp_path / name).touch()
-    assert bool(run_folders(text, "results.json")) == is_folder

@@ -21,7 +21,6 @@ from ctxexp_compare import (
     similarities,
     within,
 )  # fmt: skip
-from ctxexp_compare.distances import nearest, ranks
 
 import ctxexp
 from ctxexp import Register
@@ -224,26 +223,6 @@ def test_the_closed_chance_level_is_that_of_drawn_permutations(measure: TwoSpace
     closed = measure.chance(a, b, given, 0)
     assert closed.mean == pytest.approx(np.mean(drawn), abs=4 * closed.sd / np.sqrt(400))
     assert closed.sd == pytest.approx(np.std(drawn), rel=0.1)
-
-
-def tied_spaces() -> tuple[np.ndarray, np.ndarray]:
-    """Ten words of 30 equal vectors each, in two spaces."""
-    words = np.repeat(np.arange(10), 30)
-    return normal(10, 5, 17)[words], normal(10, 7, 18)[words]
-
-
-def test_equal_vectors_have_neighbours_in_random_order() -> None:
-    """Neighbours among equals agree by chance alone, whose expectation has a closed form; exactly, on any machine."""
-    words = np.repeat(np.arange(10), 30)
-    x, y = tied_spaces()
-    assert value(MutualNeighbours(k=5), x, y) == pytest.approx(5 / 29, rel=1e-12)
-    near = nearest(x, 5, "euclidean").weights.tocoo()
-    assert (words[near.row] == words[near.col]).all()
-    assert near.data == pytest.approx(5 / 29)
-    rank = ranks(x, "euclidean")
-    assert (rank[words[:, None] == words] == np.where(np.eye(30).astype(bool), 0, 15).ravel().tolist() * 10).all()
-    assert rank.sum(axis=1) == pytest.approx(300 * 299 / 2)
-    assert value(InformationImbalance(), x, y) == pytest.approx(2 / 300 * 15)
 
 
 def lattice(n: int, d: int, seed: int) -> np.ndarray:

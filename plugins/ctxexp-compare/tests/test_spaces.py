@@ -8,10 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from ctxexp_compare import Cka, MutualNeighbours, Space, TwoSpaces, compare, similarities
+from ctxexp_compare import Cka, Space, compare, similarities
 from ctxexp_compare.alignment import align
-from ctxexp_compare.command import table
-from ctxexp_compare.figure import heat_map, title
 from ctxexp_compare.interface import parse_measures, run_folders
 
 import ctxexp
@@ -130,54 +128,6 @@ def test_runs_opened_one_by_one_are_the_sweeps(sweep: Path) -> None:
     apart = compare(*jobs[::-1], measures="cka", sample=40, progress=False)
     order = [apart.places.index(place) for place in whole.places]
     assert whole.matrices["cka"].value == pytest.approx(apart.matrices["cka"].value[np.ix_(order, order)], abs=1e-6)
-
-
-def test_figure_table_and_title_say_what_the_numbers_say() -> None:
-    rng = np.random.default_rng(0)
-    z = rng.normal(size=(2, 60, 5))
-    near = np.stack([z[0] + 0.2 * rng.normal(size=(60, 5)), rng.normal(size=(60, 5))])
-    words = ["a", "b", "c"] * 20
-    spaces = [Space.of_arrays("one", z, words=words), Space.of_arrays("other", near, words=words)]
-    found = similarities(spaces, [Cka(), MutualNeighbours()], bootstrap=100)
-    value, low, high = found.matrices["cka"].adjusted
-    said = f"{value[0, 2]:.2f} [{low[0, 2]:.2f}, {high[0, 2]:.2f}]"
-    assert title(found, "cka").endswith(f"most alike across models: one, layer 0 and other, layer 0, {said}")
-    assert heat_map(found, "cka").axes[0].images[0].get_array().shape == (4, 4)
-    assert [row[:3] for row in table(found).shown] == [
-        [name, "one, layer 0", "other, layer 0"] for name in found.matrices
-    ]
-    assert len(found.frame) == 2 * 16
-    twins = [Space.of_arrays(f"{one.label} (each word alone)", z[::-1], words=words) for one in spaces]
-    beside = similarities([*spaces, *twins], [Cka()], bootstrap=20)
-    assert title(beside, "cka").startswith(title(found, "cka").rpartition(", ")[0].rpartition(", ")[0])
-    assert [row[1:3] for row in table(beside).shown] == [
-        ["one, layer 0", "other, layer 0"],
-        ["one (each word alone), layer 0", "other (each word alone), layer 0"],
-    ]
-
-
-class Constant(TwoSpaces):
-    """A plugin's measure."""
-
-    name = title = "constant"
-
-    def prepare_side(self, x: np.ndarray, sample: object) -> np.ndarray:
-        return x
-
-    def score(self, a: np.ndarray, b: np.ndarray) -> object:  # type: ignore[override]
-        from ctxexp_compare import ComparisonScore
-
-        return ComparisonScore(0.5)
-
-    def permute(self, side: np.ndarray, order: np.ndarray) -> np.ndarray:
-        return side[order]
-
-
-def test_a_measure_of_one_s_own_is_compared_like_ours() -> None:
-    spaces = [Space.of_arrays(name, np.random.default_rng(i).normal(size=(1, 9, 3))) for i, name in enumerate("ab")]
-    found = similarities(spaces, [Constant()], permutations=2).matrices["constant"]
-    assert (found.value == 0.5).all()
-    assert (found.chance == 0.5).all()
 
 
 A = "/nowhere/a"

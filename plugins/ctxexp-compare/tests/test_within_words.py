@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from ctxexp_compare import (
@@ -20,11 +18,9 @@ from ctxexp_compare import (
     similarities,
 )
 from ctxexp_compare.alignment import align
-from ctxexp_compare.command import table
-from ctxexp_compare.figure import heat_map
 
 from benchmarks.two_spaces import simulate
-from ctxexp.errors import ConfigError, DataError
+from ctxexp.errors import DataError
 
 EVERY: list[TwoSpaces] = [
     Cka(), MutualNeighbours(k=5), NeighbourhoodOverlap(k=10), InformationImbalance(), ShapeDistance(), Linearity(),
@@ -187,35 +183,6 @@ def test_spaces_without_words_know_the_free_level_alone() -> None:
     assert found.null == "free"
     assert found.matrices["cka"].chance[0, 1] == found.matrices["cka"].free[0, 1] == 0
     assert np.isnan(found.matrices["cka"].control[0])
-
-
-def test_one_piece_for_two_words_is_warned_of() -> None:
-    x = normal(6, 4, 40)
-    x[1] = x[0]  # "do" and "n't" in the first sentence
-    x[4] = x[3]  # the same word twice
-    text = ["do n't go", "that That man"]
-    spans = np.array([[0, 2], [3, 6], [7, 9], [0, 4], [5, 9], [10, 13]])
-    layers: Any = Space.of_arrays("a", x[None]).layers
-    space = Space("a", layers, np.arange(6), text, np.repeat([0, 1], 3), spans, np.repeat([0, 1], 3))
-    assert space.shared_vectors() == [(0, 1)]
-    [warning] = compared([space], [Cka()], null="free").warnings
-    assert warning.startswith("a: 1 of 6 occurrences have the very vector of the word before them")
-    assert "'do' and \"n't\"" in warning
-
-
-def test_figure_and_table_name_level_control_rows_and_runs() -> None:
-    spaces = tables(20, 8, 11, noise=0.5, shared=0.5)
-    found = compared(spaces, [Cka(), MutualNeighbours()])
-    raw = found.matrices["cka"].control[0]
-    said = " ".join(" ".join(t.get_text() for t in heat_map(found, "cka").texts).split())
-    assert f"a random vector a word in each space: raw {raw:.3f}, adjusted 0.000" in said
-    assert "rows at norm 1" in said
-    assert (found.frame.free != found.frame.chance).any()
-    assert "rows as they are" in " ".join(table(compared(spaces, [Cka()], rows="as_is")).notes)
-    assert "one training run" not in " ".join(table(compared(spaces[:1], [Cka()])).notes)
-    for odd in ({"null": "word"}, {"rows": "unit"}):
-        with pytest.raises(ConfigError, match="expected"):
-            compared(spaces, [Cka()], **odd)
 
 
 @pytest.mark.nightly

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import torch
 from ctxexp_lab import LayerCurves
-from ctxexp_lab.curves.live import encoder_of
 from ctxexp_lab.curves.rule import StopRule
 
 import ctxexp
@@ -209,24 +208,3 @@ def test_another_training_begins_with_nothing_of_the_one_before(tokenizer: Any, 
     assert list(curves.results) == [0]
     saved = [str(path.relative_to(tmp_path)) for path in sorted(tmp_path.glob("*/*"))]
     assert saved == ["live/step0", "live/step1", "live-2/step0", "live-3/step0"]
-
-
-def test_of_several_processes_the_first_one_measures(tokenizer: Any) -> None:
-    from torch.testing._internal.distributed.fake_pg import FakeStore
-
-    curves = LayerCurves(["The dog ran home.", "The dog sat."], tokenizer=tokenizer, stop_when="anisotropy > -1")
-    torch.distributed.init_process_group("fake", rank=1, world_size=2, store=FakeStore())
-    try:
-        assert curves.step(torch.nn.parallel.DistributedDataParallel(network(tokenizer)), 0) == {}
-    finally:
-        torch.distributed.destroy_process_group()
-    assert curves.results == {}
-    assert not curves.should_stop
-
-
-def test_weights_that_no_process_has_whole_are_refused() -> None:
-    class FullyShardedDataParallel(torch.nn.Sequential):
-        pass
-
-    with pytest.raises(ConfigError, match="ctxexp steps FOLDER"):
-        encoder_of(torch.nn.Sequential(FullyShardedDataParallel()), None)

@@ -11,8 +11,7 @@ from ctxexp_lab.first_word import words
 from ctxexp_lab.first_word.effects import AS_TOKENIZED, NO_FIRST, UNIT_NORM, condition_of, effects, frame
 
 from ctxexp import Results
-from ctxexp.command import Experiment
-from tests.composed import composed, config_of
+from tests.composed import composed
 from tests.sample_results import results_with, run_info
 
 ISS, STS = "intra_sentence_similarity", "sts"
@@ -117,17 +116,3 @@ def test_the_experiment_measures_what_its_data_has(
     config = composed("experiment=first_word", f"dataset={dataset}", "model=bert")
     assert list(config.metric) == [metric]
     assert config.dataset.arguments.get("path") == (str(tmp_path) if metric == STS else None)
-
-
-@pytest.mark.parametrize(
-    ("choice", "expected"),
-    [
-        ("as_tokenized", "gpt2"),
-        ("bos", "gpt2 (prefix bos)"),
-        ("dot", "gpt2 (prefix '.')"),
-        ("unit_norm", "gpt2 + unit_norm"),
-        ("no_first", "gpt2 (no first word)"),
-    ],
-)
-def test_each_condition_is_a_choice_of_its_group(choice: str, expected: str) -> None:
-    assert Experiment(config_of(["experiment=first_word", "model=gpt2", f"+first_position={choice}"])).title == expected

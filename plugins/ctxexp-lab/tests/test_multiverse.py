@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from ctxexp_lab.multiverse import joint, specifications
-from ctxexp_lab.multiverse.report import figure, joint_table, table
 from ctxexp_lab.multiverse.specifications import CHOICES, differing_choices, frame, variance_share
 
 from ctxexp import Results
@@ -95,15 +94,6 @@ def test_a_choices_weight_is_its_share_of_variance() -> None:
     assert variance_share(found, "centring") == pytest.approx(1, abs=1e-3)
     assert variance_share(found, "norm") == pytest.approx(0, abs=1e-9)
     assert np.isnan(variance_share(found[:1], "definition"))
-
-
-def test_few_choices_are_no_multiverse() -> None:
-    plain = [(label, results) for label, results in runs() if "first word" not in label and "mean" in label]
-    assert specifications(plain[:3]) == []
-    assert joint(plain[:3]) is None
-    assert figure(plain[:2]) is None
-    assert table(plain[:2]) is None
-    assert joint_table(plain[:2]) is None
 
 
 def test_a_finding_exceeds_shuffled_layers_and_the_twin() -> None:

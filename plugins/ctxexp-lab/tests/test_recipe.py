@@ -22,7 +22,6 @@ from ctxexp_lab.training.data import (
     windows,
 )
 from ctxexp_lab.training.optimiser import Optimiser
-from ctxexp_lab.training.positions import extrapolate, frequencies, local_attention, sinusoids
 from ctxexp_lab.training.train import TrainingRun, train
 from ctxexp_lab.training.transformer import Transformer, build, mean_cosine
 
@@ -114,32 +113,6 @@ def test_every_parameter_is_stepped_by_exactly_one_optimiser() -> None:
 # --- initialisation, losses -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("offset", [-2, 1])
-def test_local_attention_looks_at_its_offset(offset: int) -> None:
-    dim, positions = 96, 40
-    query, key = local_attention([offset, 1, -1, 2], dim, gain=1.0)
-    p = sinusoids(positions, dim, 1.0)
-    head = slice(0, dim // 4)
-    scores = (p @ query.T)[:, head] @ (p @ key.T)[:, head].T  # (positions, positions)
-    inside = np.arange(max(0, -offset), positions - max(0, offset))
-    assert (scores.argmax(1)[inside] == inside + offset).all()
-    assert np.allclose(scores[inside, inside + offset], len(frequencies(dim)[: dim // 8]), atol=1e-3)
-
-
-def test_positions_go_on_as_they_began() -> None:
-    """Whatever lies beyond, and whatever linear map the network made of the sinusoids that a head reads."""
-    rng = np.random.default_rng(2)
-    waves = sinusoids(128, 96, 1.0)[:, :24]
-    whole = (waves @ rng.normal(size=(24, 96)) + rng.normal(size=96)).astype(np.float32)
-    cut = whole.copy()
-    cut[0], cut[62:] = 9.0, rng.normal(size=(66, 96))
-    found = extrapolate(cut, 64, heads=4)
-    assert found.dtype == np.float32
-    assert np.array_equal(found[:64], cut[:64])
-    assert np.abs(found[64:] - whole[64:]).max() < 0.1 * whole.std()
-    assert np.abs(found[64:] - whole[64:]).mean() < 0.02 * whole.std()
-
-
 def test_masked_prediction_reads_boundaries_but_never_asks_for_them(text: Path, tmp_path: Path) -> None:
     learner = TrainingRun(config("bert", text, tmp_path, "steps=1")).learner
     assert isinstance(learner, Transformer)
@@ -186,26 +159,6 @@ def test_the_cosine_regularisers_gradient_is_that_of_the_double_loop() -> None:
         assert tensor.grad[i, j].item() == pytest.approx(slope, abs=1e-5)
 
 
-@pytest.mark.parametrize("model", ["bert", "gpt2", "elmo"])
-def test_the_unigram_baseline_is_the_counts_loss(model: str, text: Path, tmp_path: Path) -> None:
-    run = TrainingRun(config(model, text, tmp_path, "steps=1"))
-    network, unigram = run.learner.network, torch.from_numpy(run.learner.unigram).float()  # type: ignore[attr-defined]
-    head = {"bert": lambda: network.cls.predictions.decoder, "gpt2": lambda: network.lm_head, "elmo": lambda: network}
-    with torch.no_grad():
-        if model == "gpt2":  # no output bias: the counts go in by the last norm's bias and a one-column head
-            network.transformer.ln_f.weight.zero_()
-            network.transformer.ln_f.bias.zero_()
-            network.transformer.ln_f.bias[0] = 1.0
-            network.lm_head.weight = torch.nn.Parameter(torch.zeros(300, 16))
-            network.lm_head.weight[:, 0] = unigram
-        else:
-            head[model]().weight.zero_()
-            head[model]().bias.copy_(unigram)
-    found = run.learner.held_out(None)
-    assert found["loss"] == pytest.approx(found["unigram"], rel=1e-4)
-    assert found["predicted"] > 100
-
-
 # --- the loop -------------------------------------------------------------------------------------------------------
 
 
@@ -226,26 +179,6 @@ def test_a_run_and_a_resumed_one_learn_equal_weights(model: str, text: Path, tmp
     assert [r.split(",")[0] for r in curves[0]] == ["step", *map(str, range(2, steps + 1, 2))]
 
 
-@pytest.mark.parametrize("model", ["bert", "elmo"])
-def test_training_goes_on_from_an_export(model: str, text: Path, tmp_path: Path) -> None:
-    train(config(model, text, tmp_path / "a", "steps=4", "words=2800"))
-    export = tmp_path / "a" / "export"
-    first, begun, plain = (
-        TrainingRun(config(model, text, tmp_path / name, "steps=4", *more))
-        for name, more in (("a", ["words=2800"]), ("b", [f"start={export}", "skip=2800"]), ("c", []))
-    )
-    held = {name: p for name, p in first.learner.network.named_parameters() if name not in ("weight", "bias")}
-    for run, same in ((begun, True), (plain, False)):
-        theirs = dict(run.learner.network.named_parameters())
-        assert all(torch.equal(p.half().float(), theirs[name]) for name, p in held.items()) == same
-    begun.train()
-    begun.finish()
-    record = json.loads((tmp_path / "b" / "export" / "run.json").read_text())
-    assert record["went_on_from"] == json.loads((export / "run.json").read_text())
-    assert record["recipe"]["skip"] == 2800
-    assert str(tmp_path) not in json.dumps(record)
-
-
 def test_what_is_exported_is_the_best_of_the_checks(text: Path, tmp_path: Path) -> None:
     wild = ["model.muon_rate=1", "model.adamw_rate=1", "decay=0.01", "held_out_every=2", "held_out_limit=null"]
     run = TrainingRun(config("gpt2", text, tmp_path, "steps=7", "precision=float32", *wild))
@@ -257,29 +190,6 @@ def test_what_is_exported_is_the_best_of_the_checks(text: Path, tmp_path: Path) 
     assert best < 7, "rates that were meant to be too high weren't"
     assert run.finish()["loss"] == pytest.approx(losses[best], abs=1e-12)
     assert json.loads((tmp_path / "export" / "run.json").read_text())["best_step"] == best
-
-
-def test_the_late_loss_covers_positions_beyond_the_usual_window(text: Path, tmp_path: Path) -> None:
-    learner = TrainingRun(config("gpt2", text, tmp_path, "steps=1")).learner
-    assert isinstance(learner, Transformer)
-    stream, nats = torch.from_numpy(learner.pieces.held_out.astype(np.int64)), []
-    for start in range(0, len(stream) - 1 - 16, 15):
-        x = stream[start : start + 16]
-        with torch.no_grad():
-            logs = learner.network(x[None]).logits[0].log_softmax(-1)
-        nats += [-float(logs[at - 1, x[at]]) for at in range(8, 16)]
-    found = learner.held_out(None)
-    assert found["late"] == pytest.approx(np.mean(nats), abs=1e-5)
-    assert "late" not in learner.held_out(100)
-
-
-def test_a_timed_run_records_the_steps_that_reproduce_it(text: Path, tmp_path: Path) -> None:
-    timed = TrainingRun(config("gpt2", text, tmp_path / "a", "minutes=0.005"))
-    timed.train()
-    again = TrainingRun(config("gpt2", text, tmp_path / "b", f"steps={timed.step}", "model.long_share=0.1"))
-    again.train()
-    assert timed.steps == timed.step
-    assert torch.equal(weights(timed), weights(again))
 
 
 # --- export ---------------------------------------------------------------------------------------------------------

@@ -13,46 +13,19 @@ from pathlib import Path
 import ctxexp_lab
 import pytest
 import torch
-from ctxexp_lab.training import command, transformer
+from ctxexp_lab.training import command
 from ctxexp_lab.training.recipe import check_options
-from ctxexp_lab.training.train import TrainingRun, learner, train
-from ctxexp_lab.training.transformer import Transformer
+from ctxexp_lab.training.train import TrainingRun, train
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
-from torch import nn
 
 from ctxexp.errors import ConfigError, ModelError
 
-from .tiny_recipes import TINY, config, weights
+from .tiny_recipes import TINY, config
 
 
 def kept(folder: Path) -> list[int]:
     return sorted(int(path.name.removeprefix("step")) for path in (folder / "checkpoints").iterdir())
-
-
-@pytest.mark.parametrize("model", ["gpt2", "elmo"])
-def test_networks_are_kept_by_the_way_as_they_were(model: str, text: Path, tmp_path: Path) -> None:
-    """The network at a kept step is that of a training stopped there; only the last checkpoint holds an optimiser."""
-    run = TrainingRun(config(model, text, tmp_path / "a", "steps=5", "keep=1"))
-    run.train()
-    assert kept(tmp_path / "a") == [0, 1, 2, 4, 5]
-    assert "optimiser" in torch.load(tmp_path / "a" / "checkpoint.pt", weights_only=True)
-    files = {path.suffix for path in (tmp_path / "a" / "checkpoints").rglob("*") if path.is_file()}
-    assert ".pt" not in files
-    for step in (0, 2) if model == "gpt2" else (2,):
-        record = json.loads((tmp_path / "a" / "checkpoints" / f"step{step}" / "run.json").read_text())
-        assert (record["steps"], record["best_step"], record["recipe"]["steps"]) == (step, step, 5)
-        halted = TrainingRun(config(model, text, tmp_path / f"b{step}", "steps=5", f"stop_after={step}"))
-        halted.train()
-        assert record["units"] == halted.units
-        assert record["held_out"]["loss"] == pytest.approx(halted.learner.held_out(40000)["loss"], rel=0.02)  # autocast
-        start = f"start={tmp_path}/a/checkpoints/step{step}"
-        again = TrainingRun(config(model, text, tmp_path / f"c{step}", "steps=1", start))
-        for (name, w), v in zip(
-            again.learner.network.named_parameters(), halted.learner.network.parameters(), strict=True
-        ):
-            if model != "elmo" or name.startswith("network."):  # no export holds ELMo's softmax
-                assert torch.equal(w, v.half().float()), name
 
 
 def test_a_killed_training_keeps_the_same_checkpoints(text: Path, tmp_path: Path) -> None:
@@ -90,44 +63,6 @@ def test_a_loss_that_is_no_number_ends_the_training(text: Path, tmp_path: Path) 
         run.learner.network.transformer.ln_f.weight.fill_(float("nan"))
     with pytest.raises(ModelError, match=r"the loss of .* is nan by step 2: lower model\.muon_rate=0\.02"):
         run.train()
-
-
-@pytest.mark.parametrize("model", ["bert", "gpt2"])
-def test_nothing_stays_on_the_cpu(model: str, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On torch's device without memory, as no GPU is at hand: every module's input and every gradient is there."""
-    cfg = config(model, text, tmp_path, "steps=4", "cosine_penalty=1")
-    expected = learner(cfg).loss(0, 4)
-    monkeypatch.setattr(transformer, "resolve_device", lambda _: torch.device("meta"))
-    mine = learner(cfg)
-    assert isinstance(mine, Transformer)
-
-    def check(_: nn.Module, args: tuple[object, ...]) -> None:
-        assert all(arg.is_meta for arg in args if isinstance(arg, torch.Tensor))
-
-    monkeypatch.setattr(type(mine.base), "warn_if_padding_and_no_attention_mask", lambda *_: None)  # it reads a value
-    for module in mine.network.modules():
-        module.register_forward_pre_hook(check)
-    loss = mine.loss(0, 4)
-    loss.backward()  # type: ignore[no-untyped-call]  # torch's is not annotated
-    assert loss.is_meta
-    assert loss.shape == expected.shape
-    assert all(p.grad.is_meta for p in mine.network.parameters() if p.grad is not None)
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
-@pytest.mark.parametrize("model", ["bert", "gpt2", "elmo"])
-def test_a_gpu_learns_as_the_cpu_does(model: str, text: Path, tmp_path: Path) -> None:
-    runs = {
-        device: TrainingRun(
-            config(model, text, tmp_path / device, "steps=4", "precision=float32", f"device={device}", "keep=2")
-        )
-        for device in ("cpu", "cuda")
-    }
-    for run in runs.values():
-        run.train()
-        run.finish()
-    assert torch.allclose(weights(runs["cpu"]), weights(runs["cuda"]).cpu(), atol=1e-3)
-    assert kept(tmp_path / "cuda") == [0, 2, 4]
 
 
 # --- a sweep --------------------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +23,7 @@ from ctxexp_lab.training.train import train
 
 from ctxexp.command.cli import Verb
 from ctxexp.errors import DataError
-from ctxexp.report import LabelledResults, Training
+from ctxexp.report import LabelledResults
 from ctxexp.testing import check
 from tests.sample_results import results_with, run_info
 
@@ -146,20 +145,6 @@ def runs(values: np.ndarray, folder: str = "out/gpt2/checkpoints", **details: st
         ends = {"self_similarity/raw_ci_low": curve - 0.01, "self_similarity/raw_ci_high": curve + 0.01}
         out.append((f"gpt2 step{step}", results_with({"self_similarity/raw": curve, **ends}, info=info)))
     return out
-
-
-def test_runs_are_parted_by_training_and_ordered_by_step() -> None:
-    values = np.linspace(1, 0.4, 8)[:, None] * [1, 0.9, 0.8]
-    mixed = [*runs(values)[::-1], ("bert", results_with()), *runs(values, "out/bert/checkpoints")]
-    found = Training.of(mixed)
-    assert {name: [run.step for run in at] for name, at in found.items()} == {"gpt2": [*STEPS], "bert": [*STEPS]}
-    hub = [
-        (label, replace(r, info=replace(r.info, model=replace(r.info.model, details={
-            "checkpoint": "eleuther/pythia", "revision_name": label.partition(" ")[2]
-        })))) for label, r in runs(values)
-    ]  # fmt: skip
-    assert list(Training.of(hub)) == ["pythia"]
-    assert Training.of(runs(values)[:1]) == {}
 
 
 def test_the_table_says_when_half_of_the_change_is_made() -> None:

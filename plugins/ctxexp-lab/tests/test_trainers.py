@@ -88,37 +88,3 @@ def test_transformers_trainer_reports_and_stops(tmp_path: Path, is_attached: boo
     check(curves, Collapse.seen[-3:])
     trainer.train()  # once more: of collapsed weights, to the first step at which they are measured
     assert (list(curves.results), curves.reason[:7]) == ([0], "step 0:")
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_lightning_trainer_reports_and_stops(tmp_path: Path) -> None:
-    lightning = pytest.importorskip("lightning.pytorch", reason="Lightning isn't installed: pip install lightning")
-    from lightning.pytorch.loggers import CSVLogger
-
-    class Module(lightning.LightningModule):  # type: ignore[name-defined,misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.network = network()
-
-        def training_step(self, batch: Any, index: int) -> Any:
-            if self.global_step == COLLAPSE:
-                collapse(self.network)
-            return self.network(input_ids=batch, labels=batch).loss
-
-        def configure_optimizers(self) -> Any:
-            return torch.optim.SGD(self.parameters(), lr=1e-9)
-
-    trainer = lightning.Trainer(
-        max_steps=STEPS, logger=CSVLogger(tmp_path, flush_logs_every_n_steps=1), accelerator="cpu",
-        enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False, accumulate_grad_batches=2,
-    )  # fmt: skip
-    curves = made_curves(stop_when="anisotropy > .95", tokenizer=tokenizer())
-    curves.attach(trainer)
-    trainer.fit(Module(), torch.utils.data.DataLoader(torch.randint(0, 99, (40, 8)), batch_size=2))
-    assert trainer.global_step == 4
-    import pandas as pd
-
-    [file] = tmp_path.rglob("metrics.csv")
-    rows = pd.read_csv(file).dropna(subset="layers/anisotropy/01")
-    assert rows.step.tolist() == [0, 2, 4]
-    check(curves, [{k: v for k, v in row.items() if v == v} for row in rows.to_dict("records")])

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from ctxexp_measures.senses.attributes import Labels, RowAttributes
 from ctxexp_measures.senses.components import design as designs
@@ -21,8 +19,6 @@ from ctxexp import Corpus, EncodedSentence, Encoder, Group, Results, Sense, Sent
 from ctxexp.command import Experiment
 from ctxexp.errors import MetricError
 from tests.composed import config_of
-from tests.sample_results import measure_infos, results_with, run_info
-from tests.shipped import Alone
 
 from .planted_components import VARIANCES, World, coverage, estimate_shares
 
@@ -226,22 +222,6 @@ def test_a_study_measures_all_and_ambiguous_words(tmp_path: Path) -> None:
     assert figure([]) is table([]) is None
 
 
-def test_sinks_that_are_all_there_is_are_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    class Sink(Mixed):
-        name = "sink"
-
-        def encode(self, batch: list[Sentence]) -> list[EncodedSentence]:  # type: ignore[override]
-            found = super().encode(batch)
-            for encoded in found:
-                encoded.layers[:, 0] *= 100
-            return found
-
-    run(Sink(), text(), tmp_path)
-    said = [record.message for record in caplog.records if "no_sinks" in record.message]
-    assert len(said) == 1
-    assert "the 80 of 640 rows of more than 5 times the median length hold 100% of all squared lengths" in said[0]
-
-
 class Placed(Mixed):
     """Layer 0 has a vector for each word at each place, as interactions of the two give; layer 1 the sentence too."""
 
@@ -285,45 +265,3 @@ def test_a_transformers_pieces_are_its_own() -> None:
         assert pieces[1] == pieces[4] != pieces[2]
         (counts,) = encoder.token_spans([sentence])
         assert [len(each) for each in pieces] == counts[:, 1].tolist()  # type: ignore[arg-type]
-
-
-def planted_results() -> ctxexp.Results:
-    """Layer 0 has a floor of 2%, layer 1 a rest that is below 0 for certain."""
-    parts = {"word": [0.9, 0.7], "form": [0.05, 0.1], "position": [0.03, 0.0], "sentence": [0.01, 0.21]}
-    parts |= {"rest": [0.01, -0.01], "context": [0.02, 0.2]}
-    curves = {f"c/{name}": np.array(curve) for name, curve in parts.items()}
-    ends = {f"{name}_ci_{end}": x + by for name, x in curves.items() for end, by in (("low", -0.004), ("high", 0.004))}
-    info = run_info(title="m", measures=measure_infos(c=VarianceComponents()), name="m", n_layers=2)
-    return results_with({**curves, **ends}, info=info)
-
-
-def planted_twin(context: Sequence[float]) -> ctxexp.Results:
-    """The words of `planted_results` alone."""
-    curves = {f"c/context{end}": np.array(context) for end in ("", "_ci_low", "_ci_high")}
-    info = planted_results().info
-    model = replace(info.model, encoder=f"{info.model.encoder}, {Alone.label}")
-    return results_with(curves, info=replace(info, control=Alone.label, model=model))
-
-
-def test_each_layer_has_the_floor_of_its_own_twin_and_impossible_variance_is_flagged() -> None:
-    runs = [("m", planted_results()), ("m (each word alone)", planted_twin([0.02, 0.085]))]
-    made, drawn = table(runs), figure(runs)
-    assert made is not None
-    assert len(made.shown) == 1
-    assert dict(zip(made.columns, made.shown[0], strict=True))["floor"] == "0.085"
-    assert made.numbers.floor.tolist() == [0.02, 0.085]
-    assert any("layer 1: rest below 0 with the whole interval" in note for note in made.notes)
-    assert not any("layer 0: " in note for note in made.notes)
-    assert drawn is not None
-    texts = [text.get_text() for axes in drawn.axes for text in axes.texts]
-    assert texts.count("†") == 1
-    (floors,) = (lines for lines in drawn.axes[0].collections if lines.get_linestyle()[0][1] is not None)
-    assert [y for line in floors.get_segments() for y in line[:, 1]] == pytest.approx([0.98, 0.98, 0.915, 0.915])
-    assert max(bar.get_y() + bar.get_height() for bar in drawn.axes[0].patches) == pytest.approx(1)
-    said = " ".join(text.get_text() for text in drawn.texts).replace("\n", " ")
-    assert "scaled to end at 100%, by at most 1.0%" in said
-    tables = pytest.importorskip("docs.numbers.tables", reason="needs the checkout")
-    planted = frame(runs).assign(words="all", sense=[0.1, 0.2], sense_low=[0.09, 0.19], sense_high=[0.11, 0.21])
-    shown = tables.what_is_context(pd.concat([planted, planted.assign(words="ambiguous")]))
-    context = "2.0% [1.6, 2.4] | 20.0% [19.6, 20.4] (layer 1) | 20.0% [19.6, 20.4]"
-    assert f"| {context} | 8.5% | 20.0% [19.0, 21.0] (layer 1) |" in shown

@@ -128,15 +128,6 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_tokens_of_wic_are_parted_at_single_blanks(pairs: Path) -> None:
-    """A no-break space is inside a token; what is between two blanks is counted, and is no word."""
-    (pairs / "dev" / "dev.data.txt").write_text("bank\tN\t2-3\t10\u00a0000 a bank\toff  the bank ", encoding="utf-8")
-    (pairs / "dev" / "dev.gold.txt").write_text("F\n", encoding="utf-8")
-    corpus = wic(path=str(pairs))
-    assert [s.words for s in corpus.sentences[3:]] == [("10\u00a0000", "a", "bank"), ("off", "the", "bank")]
-    assert [labels.index("bank") for labels in corpus.tags[WORD][3:]] == [2, 2]
-
-
 def test_the_published_wic_is_whole(published: Path) -> None:
     corpus = wic(path=str(published))
     found = Counter((pair.subset, pair.gold) for pair in corpus.compared)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
-from ctxexp_measures.frequency.degeneration import BLOCK, Degeneration, positive_pairs, statistics
+from ctxexp_measures.frequency.degeneration import BLOCK, positive_pairs, statistics
 from ctxexp_measures.frequency.hull import negative_direction
 
-from ctxexp import Group
-from ctxexp.model import EmbeddingTable
 from tests import naive
 from tests.metric_tester import Case, MetricTester, Statistics, all_rows, rows
 
@@ -80,17 +77,3 @@ def test_more_rows_than_are_tested_are_sampled_by_seed() -> None:
     assert first == again
     assert first["margin"] != other["margin"]
     assert first["mean_cosine"] == other["mean_cosine"]  # of all rows
-
-
-def test_a_table_is_measured_and_its_spectrum_written(tmp_path: Path) -> None:
-    x = (np.random.default_rng(4).normal(size=(40, 6)) + 1).astype(np.float32)
-    metric, layer = Degeneration(), Degeneration()
-    layer.update(Group("corpus", x))
-    metric.update(Group("input", x, table=EmbeddingTable("input", ["t"] * 40, x, None)))
-    assert metric.compute() == layer.compute()
-    metric.outputs()["spectrum"].write(tmp_path)
-    lines = (tmp_path / "spectrum.csv").read_text(encoding="utf-8").splitlines()
-    assert lines[0] == "i,sigma,relative"
-    assert [float(line.split(",")[2]) for line in lines[1:]] == pytest.approx(
-        np.linalg.svd(x, compute_uv=False) / np.linalg.svd(x, compute_uv=False)[0], rel=1e-5
-    )

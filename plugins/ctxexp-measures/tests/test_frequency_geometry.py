@@ -23,7 +23,6 @@ from ctxexp.testing.metrics import numbers
 from tests.composed import composed
 from tests.measuring_helpers import computed
 from tests.metric_tester import Case, MetricTester, Statistics, groups_of, rows
-from tests.tiny_models import make
 
 BINS = (0, 5, 20, 60)
 
@@ -145,26 +144,9 @@ def test_ranks_come_from_counts_order_or_list(tmp_path: Path) -> None:
     assert read_list(listed) == {"the": 0, "of": 1}
 
 
-def fed(metric: FrequencyGeometry, groups: list[tuple[str, np.ndarray]]) -> FrequencyGeometry:
-    for key, x in groups:
-        metric.update(Group(key, x))
-    return metric
-
-
 def of_table(metric: FrequencyGeometry, table: EmbeddingTable) -> dict[str, float]:
     metric.update(Group(table.name, table.vectors, table=table))
     return computed(metric)
-
-
-def test_equal_context_counts_remove_averagings_effect_on_norms() -> None:
-    rng = np.random.default_rng(5)
-    groups = [(f"w{i:03d}", rng.normal(size=(2 + (299 - i) // 10, 8)) + 0.5) for i in range(300)]
-    averaged = computed(fed(FrequencyGeometry(bins=(0, 300)), groups))
-    matched = computed(fed(FrequencyGeometry(bins=(0, 300), contexts=2), groups))
-    assert averaged["spearman_norm_ci_low"] > 0.2  # by nothing but the number of rows
-    assert matched["spearman_norm_ci_low"] < 0 < matched["spearman_norm_ci_high"]
-    assert computed(fed(FrequencyGeometry(contexts=5), groups))["n"] == 270
-    assert "permutation" not in FrequencyGeometry(contexts=2).invariances
 
 
 def test_tables_leave_out_special_pieces() -> None:
@@ -210,25 +192,6 @@ def test_words_of_one_token_have_its_rank(tokens: list[str], expected: dict[str,
     assert vocabulary_ranks(["the", "THE"], {"of": 0, "the": 2}).tolist() == [2, 2]  # it has no capitals
     assert vocabulary_ranks(["the", "THE"], {"Of": 0, "the": 2}).tolist() == [2, -1]
     assert ranks(["a", "b", "c"], None, "vocabulary", {}).tolist() == [-1] * 3
-
-
-def test_layers_have_the_order_of_the_vocabulary(tmp_path: Path) -> None:
-    from ctxexp import Sentence
-    from ctxexp.command import Experiment
-
-    text = tmp_path / "text.txt"
-    text.write_text("the dog saw the river\nthe bank saw a dog\n", encoding="utf-8")
-    overrides = ["metric=frequency_geometry", "dataset=text", f"dataset.path={text}", "bootstrap=0", "min_contexts=2"]
-    overrides += ["metric.frequency_geometry.frequency=vocabulary", "metric.frequency_geometry.bins=2"]
-    overrides += ["model=huggingface", f"model.checkpoint={make('gpt2', tmp_path / 'tiny')}"]
-    experiment = Experiment(composed(*overrides, f"cache.folder={tmp_path}/cache"))
-    results = experiment.run(tmp_path)
-    spelled = [Sentence.of(["x", word]) for word in ("dog", "the")]
-    ids = sorted(int(read.ids[read.at][-1]) for read in experiment.encoder.read_pieces(spelled))
-    special = experiment.encoder.tables([])[0].special
-    expected = [i - sum(s < i for s in special) for i in ids]
-    first, last = (results.by_name[f"frequency_geometry/{name}"] for name in ("first_q1", "last_q2"))
-    assert (first.tolist(), last.tolist()) == ([expected[0]] * len(first), [expected[-1]] * len(first))
 
 
 def test_a_projection_is_the_uncentred_singular_value_decompositions(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from itertools import combinations, pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from ctxexp import Group, Metric
-from ctxexp.command import Experiment, configured
 from tests import naive
 from tests.metric_tester import (
     Case,
@@ -247,14 +245,3 @@ GROUPS = (
 
 class TestFormulas(MetricTester):
     cases = (*SPECTRA, *SAMPLES, *GROUPS)
-
-
-def test_sums_of_one_pass_are_kept_for_the_next_run(tmp_path: Path) -> None:
-    options = ["one_pass.shards=2", "bootstrap=0", "min_contexts=2", f"cache.folder={tmp_path}"]
-    text = ["The bank was wet.", "The bank lent us money.", "We sat on the bank."]
-    metrics = ["isoscore", "effective_rank", "participation_ratio", "first_component"]
-    first, again = (
-        Experiment(configured("random_words", text, options, metrics=metrics)).run(tmp_path) for _ in range(2)
-    )
-    assert (first.info.encoded, again.info.encoded) == (3, 0)
-    np.testing.assert_array_equal(first.frame.value, again.frame.value)

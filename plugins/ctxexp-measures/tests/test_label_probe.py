@@ -191,15 +191,6 @@ def test_a_lexicon_labels_words(tmp_path: Path) -> None:
             run(small, tmp_path / "c", labels=str(file))
 
 
-def test_rare_labels_are_left_out_with_a_word(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    corpus = planted_corpus(60, n_words=30)
-    first, *rest = corpus.tags["pos"]
-    odd = replace(corpus, tags={"pos": (("ODD", *first[1:]), *rest)})
-    with caplog.at_level("WARNING", "ctxexp"):
-        assert curve(run(odd, tmp_path), "n").tolist() == [479] * 3
-    assert "1 labelled words (pos) are left out" in caplog.text
-
-
 # --- a text with labels ---------------------------------------------------------------------------------------------
 
 
@@ -224,20 +215,6 @@ def test_conll_u_is_read(tmp_path: Path) -> None:
     assert [s.words for s in corpus.sentences] == [("vamos", "nos"), ("Fin",)]
     assert corpus.tags["label"] == (("VERB", "PRON"), ("NOUN",))
     assert corpus.documents == (1, 2)
-
-
-def test_numbers_are_words_and_comments_are_none(tmp_path: Path) -> None:
-    """Of a file of words nothing is a range, of CoNLL-U everything is what its columns say; a mark is no word."""
-    file = tmp_path / "a.tsv"
-    file.write_text(
-        "\ufeff# text =\tIn 1990-95\r\nIn\tADP\r\n1990-95\tNUM\r\n3.5\tNUM\r\n#\tSYM\r\n#tag\tX\r\n", "utf-8"
-    )
-    assert [s.words for s in tagged(path=str(file)).sentences] == [("In", "1990-95", "3.5", "#", "#tag")]
-    rows = ["# text\t= x", "1-2\tdu\t_\t_", "1\tde\tde\tADP", "2\tle\tle\tDET", "2.1\tno\tno\tX", "3\t1990-95\t_\tNUM"]
-    (tmp_path / "a.conllu").write_text("\ufeff" + "\n".join(rows), "utf-8")
-    corpus = tagged(path=str(tmp_path / "a.conllu"))
-    assert [s.words for s in corpus.sentences] == [("de", "le", "1990-95")]
-    assert corpus.tags["label"] == (("ADP", "DET", "NUM"),)
 
 
 # --- figure -----------------------------------------------------------------------------------------------

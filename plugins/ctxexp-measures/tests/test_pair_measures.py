@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
-import zipfile
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pytest
 from ctxexp_measures.calibration.edit_distance import EditDistance, Units
-from ctxexp_measures.calibration.qnli import SOURCE, qnli
+from ctxexp_measures.calibration.qnli import qnli
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 from ctxexp import Corpus, Group, Pairs
-from ctxexp.command import Experiment
-from ctxexp.errors import DataError
 from tests import naive
-from tests.composed import composed
 from tests.gold_pairs import measured, pairs
 from tests.measuring_helpers import Sides
 from tests.metric_tester import Case, MetricTester, Statistics
@@ -131,28 +124,3 @@ def test_qnli_reads_glues_file(tmp_path: Path) -> None:
     (tmp_path / "packed.tsv.gz").write_bytes(gzip.compress(GLUE.encode()))
     assert qnli(path=str(tmp_path / "packed.tsv.gz")).fingerprint == corpus.fingerprint
     assert isinstance(corpus, Corpus)
-
-
-def test_the_experiment_measures_the_last_layers_and_both_mixes(tmp_path: Path) -> None:
-    lines = ["index\tquestion\tsentence\tlabel"]
-    for i, word in enumerate(["boat", "river", "bank", "tree", "money", "house"]):
-        lines += [f"{2 * i}\tWhere is the {word}?\tThe {word} is here.\tentailment"]
-        lines += [f"{2 * i + 1}\tWho saw the {word}?\tRain fell all day.\tnot_entailment"]
-    (tmp_path / "dev.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    overrides = ["experiment=li_2020_qnli", f"dataset.path={tmp_path}", "bootstrap=20"]
-    found = Experiment(composed(*overrides, f"cache.folder={tmp_path}/cache")).run(tmp_path).by_name
-    for place in ("qnli", "qnli.flow_paper_last2", "qnli.last2"):
-        assert 0 <= found[f"{place}/auc"][-1] <= 100
-
-
-def test_qnli_is_downloaded_as_it_was(tmp_path: Path) -> None:
-    """How often, and what else can go wrong, is held by the corpora of senses."""
-    path = tmp_path / "QNLIv2.zip"
-    with zipfile.ZipFile(path, "w") as packed:
-        for file in ("__MACOSX/QNLI/dev.tsv", "QNLI/train.tsv", "QNLI/dev.tsv"):
-            packed.writestr(file, GLUE)
-    source = replace(SOURCE, url=path.as_uri())
-    with pytest.raises(DataError, match=r"dataset qnli: .* have the digest .*, expected e634e78627a2"):
-        source.fetch(tmp_path)
-    folder = replace(source, archive_digest=hashlib.sha256(path.read_bytes()).hexdigest()).fetch(tmp_path)
-    assert {file.name: file.read_bytes() for file in folder.iterdir()} == {"dev.tsv": GLUE.encode()}

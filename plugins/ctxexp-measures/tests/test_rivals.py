@@ -122,13 +122,6 @@ def test_clusters_too_small_for_their_directions_are_dissolved() -> None:
     assert len(few.centres) < 4
 
 
-def test_turning_the_space_turns_its_clusters_along() -> None:
-    x, _ = lumps()
-    turned = (x.astype(np.float64) @ rotation(10, 3)).astype(np.float32)
-    factory = partial(Clusterwise, 3, components=2)
-    np.testing.assert_allclose(cosines(mapped(factory, turned)), cosines(mapped(factory, x)), atol=1e-3)
-
-
 @pytest.mark.parametrize("factory", CLOSED.values(), ids=CLOSED)
 def test_the_contract(factory: Callable[[], Any]) -> None:
     assert not check("transform", factory).failures

@@ -8,17 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ctxexp_measures.words import table_1 as paper
 from ctxexp_measures.words.directions import first_directions
 from ctxexp_measures.words.load import load
 from ctxexp_measures.words.metric import StaticVectors
 from ctxexp_measures.words.space import WordSpace
 from ctxexp_measures.words.suite import evaluate
 
-import ctxexp
-from ctxexp import Corpus, Group
-from ctxexp.models import WordVectors
-from tests.shipped import OnePerSentence, word_vectors
+from ctxexp import Group
 
 SHAPES = [(2, 5), (3, 768), (25, 60), (60, 25), (1500, 30), (2, 1)]
 
@@ -135,17 +131,6 @@ def test_it_scores_the_vectors_of_the_definition(data: Path, vector: Any) -> Non
     assert (got["n"], got["undefined"], got["vocabulary"]) == (30, 0, 30)
 
 
-@pytest.mark.parametrize("vector", ["first_pc", "first_pc_centred", "mean"])
-def test_the_order_of_words_never_shows_to_the_last_bit(data: Path, vector: Any) -> None:
-    def new() -> StaticVectors:
-        return StaticVectors(vector=vector, data=str(data), benchmarks=NAMES, clustering="best", oov="mean")
-
-    whole = fed(new(), groups())
-    parts = fed(new(), groups()[20:])
-    parts.compute()  # what was computed before must not be what is said after
-    assert fed(parts, groups()[:20][::-1]).compute() == whole.compute()
-
-
 def test_words_without_a_vector_are_counted(data: Path) -> None:
     given = [*groups(), ("zero", np.zeros((3, 12), np.float32)), ("W1", np.ones((9, 12), np.float32))]
     got = fed(StaticVectors(data=str(data), benchmarks=NAMES), given).compute()
@@ -163,41 +148,6 @@ def test_words_without_a_vector_are_counted(data: Path) -> None:
     assert math.isnan(got["rw"])
     assert got["rw_covered"] == 0
     assert StaticVectors(data=str(data), benchmarks=NAMES).compute()["n"] == 0
-
-
-def test_from_a_file_of_vectors_through_the_whole_flow(data: Path, tmp_path: Path) -> None:
-    """A static model's occurrences are all alike: its static vectors are the file's own, and so are the scores."""
-    x = np.random.default_rng(5).normal(size=(28, 6)).astype(np.float32)
-    lines = [" ".join([word, *map(str, row)]) for word, row in zip(WORDS, x.tolist(), strict=False)]
-    (tmp_path / "v.txt").write_text("\n".join(lines), encoding="utf-8")
-    rng = np.random.default_rng(0)
-    corpus = Corpus.of("c", [[WORDS[i] for i in rng.choice(30, 12, replace=False)] for _ in range(60)])
-    results = ctxexp.measure(
-        word_vectors(path=str(tmp_path / "v.txt")),
-        corpus,
-        metrics={
-            "static_vectors": lambda: StaticVectors(data=str(data), benchmarks=NAMES, export=["word2vec_text"]),
-            "centred": lambda: StaticVectors(vector="first_pc_centred", data=str(data), benchmarks=NAMES),
-        },
-        min_contexts=2,
-        baseline=OnePerSentence(size=10),
-        bootstrap=10,
-        folder=tmp_path / "out",
-        progress=False,
-    )
-    exported = WordVectors.read(tmp_path / "out" / "static_vectors" / "layer_00" / "vectors.txt")
-    assert sorted(exported.words) == sorted(WORDS[:28])
-    own = WordSpace.of(exported.words, x[[WORDS.index(w) for w in exported.words]])
-    expected = {s.benchmark: s for s in evaluate(own, load(data, NAMES)) if not s.part}
-    for name in NAMES:
-        assert results.by_name[f"static_vectors/{name}"][0] == pytest.approx(expected[name].value, abs=1e-6)
-        assert results.by_name[f"static_vectors/{name}_covered"][0] == expected[name].share
-    assert results.by_name["centred/undefined"][0] == 28
-    assert results.by_name["centred/n"][0] == 0
-    assert results.info.measures["static_vectors"].name == "static_vectors"
-    table = paper.table_1([("vectors", results)])
-    assert table is not None
-    assert [row[3] for row in table.shown][-2:] == ["0", "0"]
 
 
 # The paper's table.

@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 from ctxexp_measures.isotropy.clusters import mean_silhouette
-from scipy.optimize import minimize
-from scipy.special import logsumexp
 
 from ctxexp.command import registry
 from ctxexp.maths import isoscore, mean_cosine, spearman
@@ -111,13 +109,6 @@ def scale_inflates(rng: np.random.Generator) -> Case:
     return {"width": bool((np.diff(by_width[0]) > 0).all()), "depth": bool((np.diff(by_depth[0]) > 0).all())}
 
 
-def calibration(rng: np.random.Generator) -> Case:
-    """Of five draws together: their mean is what is calibrated."""
-    drawn = [noise_similarities(rng) for _ in range(5)]
-    width, depth = (np.mean([np.subtract(*side[i]) for side in drawn], axis=0) for i in range(2))
-    return {"width": bool((np.abs(width) < MARGIN).all()), "depth": bool((np.abs(depth) < MARGIN).all())}
-
-
 def noise_similarities(rng: np.random.Generator, rows: int = 100) -> list[tuple[list[float], list[float]]]:
     """Similarity of independent noise, and of the same with rows exchanged: linear CKA by width, and the largest share
     of mutual neighbours of any two layers by depth."""
@@ -189,75 +180,8 @@ def standardising_reveals(rng: np.random.Generator) -> Case:
     return found
 
 
-def softmax_optimum(joint: np.ndarray, start: list[np.ndarray], *, offset: np.ndarray | float = 0.0) -> np.ndarray:
-    """The products (n, m) of a softmax model at its optimum on a joint distribution of contexts and words, by L-BFGS:
-    of free vectors of both (`start`: two tables), or of one encoder with a constant (`start`: a table)."""
-    total, scale = joint.sum(axis=1, keepdims=True), 1000.0  # else gradients seem to vanish too early
-    ends = np.cumsum([part.size for part in start])[:-1]
-
-    def products(theta: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
-        parts = [values.reshape(part.shape) for values, part in zip(np.split(theta, ends), start, strict=True)]
-        return parts, parts[0] @ parts[-1].T
-
-    def objective(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        parts, product = products(theta)
-        scores = product + offset
-        norms = logsumexp(scores, axis=1, keepdims=True)
-        g = scale * (total * np.exp(scores - norms) - joint)
-        gradients = [g @ parts[1], g.T @ parts[0]] if len(parts) > 1 else [(g + g.T) @ parts[0]]
-        value = scale * float((total * norms).sum() - (joint * scores).sum())
-        return value, np.concatenate([part.ravel() for part in gradients])
-
-    options = {"maxiter": 3000, "maxfun": 6000, "maxcor": 20, "gtol": 1e-7, "ftol": 1e-14}
-    theta = np.concatenate([part.ravel() for part in start])
-    return products(minimize(objective, theta, jac=True, method="L-BFGS-B", options=options).x)[1]
-
-
-def explained(products: np.ndarray, formula: np.ndarray, axis: int | None = None) -> float:
-    """Share of the products' variance (n, m) that a formula explains, slope 1, up to a constant (of each context with
-    axis=1); 1 where they are the same, below 0 where the formula is further off than none.
-
-    Example:
-        >>> explained(np.array([[1.0, 2.0]]), np.array([[5.0, 6.0]]))
-        1.0
-    """
-    own, other = (x - x.mean(axis=axis, keepdims=True) for x in (products, formula))
-    return float(1 - ((own - other) ** 2).sum() / (own**2).sum())
-
-
-def softmax_link(rng: np.random.Generator, words: int = 12) -> Case:
-    often = rng.permutation(1 / np.arange(1, words + 1))
-    joint = often * np.exp(rng.normal(size=(2 * words, words))) * rng.gamma(2, size=(2 * words, 1))
-    joint /= joint.sum()
-    formula = np.log(joint / joint.sum(axis=1, keepdims=True))  # PMI + log p
-    starts = [[0.3 * rng.normal(size=(n, width)) for n in joint.shape] for width in (words, words // 6)]
-    wide, narrow = (softmax_optimum(joint, start) for start in starts)
-    log_p = np.broadcast_to(np.log(joint.sum(axis=0)), joint.shape)
-    share = explained(wide, formula, axis=1)
-    rivals = max(explained(wide, log_p, axis=1), explained(narrow, formula, axis=1))
-    return {"": share > 1 - MARGIN and share - rivals > MARGIN}
-
-
-def kernel_is_pmi(rng: np.random.Generator, events: int = 12) -> Case:
-    """Each event is met beside itself 30 times as often as by chance; the learner is InfoNCE of endless negatives."""
-    noise = rng.normal(size=(events, events))
-    often = rng.permutation(1 / np.sqrt(np.arange(1, events + 1)))
-    joint = np.outer(often, often) * np.exp(0.3 * (noise + noise.T) / np.sqrt(2))
-    joint[np.diag_indices(events)] *= 30
-    joint /= joint.sum()
-    log_p = np.log(joint.sum(axis=0))
-    pmi = np.log(joint) - log_p - log_p[:, None]
-    starts = [[0.3 * rng.normal(size=(events, width))] for width in (events, events // 4)]
-    wide, narrow = (softmax_optimum(joint, start, offset=log_p) for start in starts)
-    share = explained(wide, pmi)
-    return {"": share > 1 - MARGIN and share - max(explained(wide, np.log(joint)), explained(narrow, pmi)) > MARGIN}
-
-
 INSTANCES: dict[str, tuple[Instance, int]] = {
-    "groeger_2026/calibration-removes-it": (calibration, 4),
     "groeger_2026/scale-inflates": (scale_inflates, 16),
-    "huh_2024/kernel-is-pmi": (kernel_is_pmi, 12),
-    "li_2020/softmax-link": (softmax_link, 8),
     "mickus_2024/isotropy-costs-clusters": (costs_clusters, 8),
     "mickus_2024/isotropy-excludes-clusters": (excludes_clusters, 8),
     "queipo_2025/entropy-bound": (entropy_bound, 60),

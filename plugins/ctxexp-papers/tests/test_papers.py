@@ -21,7 +21,7 @@ from ctxexp.command import Experiment, configured, registry
 from ctxexp.errors import ConfigError, DataError, UnknownName
 from tests.composed import forget_plugin_files, run_command_line
 
-from .drawn_instances import INSTANCES, counts, entropy_of, explained, least_share, most_entropy, shares_of
+from .drawn_instances import INSTANCES, counts
 
 FILE = """
 [paper]
@@ -187,32 +187,3 @@ def test_what_follows_is_no_verdict_and_says_under_which_conditions() -> None:
         assert all(k == n for k, n in counts(*name.split("/")).values())
     table = report.report([try_sources(papers(["mickus_2024"])[0], [])]).tables["follows"]
     assert table.numbers["statement_id"].tolist() == ["isotropy-excludes-clusters", "isotropy-costs-clusters"]
-
-
-@pytest.mark.parametrize(
-    "name", ["groeger_2026/calibration-removes-it", "huh_2024/kernel-is-pmi", "li_2020/softmax-link"]
-)
-def test_a_drawn_instance_is_as_its_statement_says(name: str) -> None:
-    draw, _ = INSTANCES[name]
-    assert all(draw(np.random.default_rng(3)).values())
-
-
-def test_the_draws_that_reasons_quote() -> None:
-    both = "similarity in all dimensions", "in the wide ones"
-    assert counts("groeger_2026", "scale-inflates") == {"width": (16, 16), "depth": (13, 16)}
-    assert counts("timkey_2021", "standardising-corrects") == dict(zip(both, [(11, 12), (8, 12)], strict=True))
-    assert counts("timkey_2021", "standardising-reveals") == dict(zip(both, [(12, 12), (0, 12)], strict=True))
-
-
-def test_massive_rows_entropy_against_its_definition() -> None:
-    x = np.random.default_rng(1).normal(size=(7, 5))
-    x[0] *= 50
-    values = np.linalg.eigvalsh(x @ x.T / np.trace(x @ x.T))
-    values = values[values > 1e-12]
-    assert entropy_of(shares_of(x)) == pytest.approx(-(values * np.log(values)).sum())
-    along = sum((row @ x[0]) ** 2 / (x[0] @ x[0]) for row in x[1:])
-    size, rest = x[0] @ x[0], sum(row @ row for row in x[1:])
-    assert least_share(x) == pytest.approx((size + along) / (size + rest))
-    tight = np.vstack([np.eye(4)[0] * 9, np.eye(4)[1:]])  # one direction, and equal rests: the bound is reached
-    assert entropy_of(shares_of(tight)) == pytest.approx(most_entropy(least_share(tight), 4))
-    assert explained(np.array([[1.0, 2.0]]), np.array([[2.0, 1.0]])) == pytest.approx(-3.0)

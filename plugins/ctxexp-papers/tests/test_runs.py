@@ -170,34 +170,6 @@ def test_weights_are_known_by_their_content_alone() -> None:
     assert unknown.departures["elmo"] == ["weights not verified (no SHA-256 of the paper's elmo is on record)"]
 
 
-def test_forged_weights_under_the_pinned_snapshots_names_give_no_verdict(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Other weights in the hub's cache, the file named by the SHA-256 that the paper's own has."""
-    from huggingface_hub import constants
-
-    from tests.shipped import bert, mini
-
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    repository = tmp_path / "models--google-bert--bert-base-cased"
-    snapshot = repository / "snapshots" / "cd5ef92a9fb2f889e972770a36d4ed042daf221e"
-    snapshot.mkdir(parents=True)
-    (repository / "blobs").mkdir()
-    for file in mini("bert").iterdir():
-        if file.name == "model.safetensors":
-            blob = repository / "blobs" / WEIGHTS["bert"]
-            shutil.copyfile(file, blob)
-            (snapshot / file.name).symlink_to(blob)
-        elif file.is_file():
-            shutil.copyfile(file, snapshot / file.name)
-    encoder = bert(weights="published", device="cpu")
-    assert encoder.details["revision"] == "cd5ef92a9fb2f889e972770a36d4ed042daf221e"
-    own, forged = sources([as_claimed("gpt2"), with_info(as_claimed("bert"), details=dict(encoder.details))])
-    assert (own.kind, forged.kind) == ("protocol", "other")
-    assert forged.departures["bert"][0].startswith("not the paper's weights (SHA-256 ")
-
-
 def test_only_the_papers_level_makes_an_adjusted_curve_evidence() -> None:
     def metrics(**said: object) -> set[str]:
         (source,) = sources([with_info(as_claimed("bert"), **said)])

@@ -123,11 +123,6 @@ def test_pairs_are_never_bounded_and_senses_are(tmp_path: Path) -> None:
     assert int(whole.tables["sense_separation"]["count"].max()) == 60
 
 
-def test_a_control_leaves_out_of_what_is_chosen(tmp_path: Path) -> None:
-    found = measured(tmp_path, corpus(), "words.max_contexts=20", "control=no_sinks", "control.factor=1.5")
-    assert np.isfinite(found.curve("self_similarity", "raw")).all()
-
-
 def test_pieces_and_frequencies_are_not_bounded(tmp_path: Path) -> None:
     pieces = Hashed()
     pieces.details = {"pooling": "pieces"}

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
 from ctxexp_scale.bounded import BoundOptions, bound_corpus, hash_text
 from hypothesis import given, settings
@@ -105,22 +104,6 @@ def test_the_choice_is_its_definition(lines: list[str], seed: int, sample: int |
     assert {t for t, whole in zip(texts, found.bound.is_fully_measured, strict=True) if whole} == whole
 
 
-def test_every_occurrence_is_as_likely() -> None:
-    """Over seeds each occurrence of a word is taken equally often, whether its sentence has one or two of it."""
-    lines = ["x a", "x b", "x x c", "x d", "e x x", "f x"]
-    corpus = Corpus("lines", tuple(Sentence.of(line.split()) for line in lines))
-    seeds = 500
-    times: Counter[tuple[str, int]] = Counter()
-    for seed in range(seeds):
-        found = bound_corpus(corpus, bounds(4, seed=seed))
-        assert found.bound is not None
-        for i, sentence in enumerate(found.sentences):
-            times.update((sentence.text, int(p)) for p in found.bound.of(i) if sentence.words[p] == "x")
-    assert len(times) == 8
-    expected, spread = seeds / 2, np.sqrt(seeds / 4)
-    assert all(abs(n - expected) < 4 * spread for n in times.values()), times
-
-
 def test_senses_follow_their_sentences_and_pairs_stay_in_the_whole() -> None:
     corpus = Corpus.of("senses", [["bank", "a"], ["bank", "b"], ["bank", "c"], ["bank", "d"]])
     corpus = Corpus(corpus.name, corpus.sentences, senses=tuple(Sense(i, 0, f"s{i}") for i in range(4)))
@@ -158,12 +141,3 @@ def test_large_files_are_read_in_parts_that_cut_no_document(
     assert made.corpus().sentences == whole.sentences
     assert len(whole.sentences) == sum(map(len, documents))
     assert made.corpus().documents == whole.documents
-
-
-def test_a_part_that_is_not_utf8_names_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ctxexp.datasets.text.PART_BYTES", 10)
-    (tmp_path / "a.txt").write_bytes(b"good line\nanother\nbad \xff\n")
-    made = text(path=str(tmp_path / "a.txt"), stream=True)
-    assert isinstance(made, TextFiles)
-    with pytest.raises(DataError, match=r"line 2 after byte 10: not UTF-8"):
-        made.corpus()

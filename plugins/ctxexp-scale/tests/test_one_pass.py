@@ -17,7 +17,6 @@ import torch
 from ctxexp_scale.sums import Batch, SumForm, Sums
 from ctxexp_scale.testing import check_sum_form
 
-import ctxexp
 from ctxexp import Corpus, EncodedSentence, Encoder, Engine, Metric, Occurrences, Results, Sentence
 from ctxexp.command import Experiment, configured, registry
 from ctxexp.errors import ConfigError, DataError, EncodingError
@@ -194,16 +193,6 @@ def test_edges(tmp_path: Path) -> None:
         in_one_pass(tmp_path, Corpus.of("skipped", [["x1", "x2"], ["x3"]]), min_contexts=2)
 
 
-def test_words_are_sampled_as_bounded_ones(tmp_path: Path) -> None:
-    whole = [
-        experiment(tmp_path, corpus(), None, "words.sample=5", option, bootstrap=0)
-        for option in ("one_pass.shards=3", "words.max_contexts=999")
-    ]
-    tables = [one.run(tmp_path).tables["self_similarity"] for one in whole]
-    assert tables[0].word.tolist() == tables[1].word.tolist()
-    assert len(tables[0]) == 5
-
-
 def of_rows(x: np.ndarray, occurrences: Occurrences) -> dict[str, float]:
     """The four numbers of a layer's rows (n_rows, d), in float64 throughout."""
     length = np.linalg.norm(x.astype(np.float64), axis=1)
@@ -344,16 +333,6 @@ def test_what_needs_rows_is_refused(words: list[str], message: str, tmp_path: Pa
         Experiment(composed(*shards, *words, f"cache.folder={tmp_path}")).run(tmp_path)
 
 
-class LongestRow(ctxexp.GroupMean):
-    """Has no sums that it follows from."""
-
-    over = "word"
-
-    def score(self, x: np.ndarray) -> np.ndarray:
-        longest: np.ndarray = np.linalg.norm(x, axis=-1).max(axis=-1)
-        return longest
-
-
 class MeanNorm(WordNorm):
     """Offers a form by its method."""
 
@@ -375,13 +354,6 @@ class MeanNormSums(SumForm):
 )
 def test_a_metrics_form_in_sums_is_held_to_its_groups(make: Callable[[], Metric]) -> None:
     check_sum_form(make)
-
-
-def test_a_form_that_differs_from_its_groups_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    for form, fault in ((MeanNormSums(), "1 batches sum up to"), (SumForm(), "gives no 'raw'")):
-        monkeypatch.setattr(LongestRow, "sum_form", lambda self, form=form: form, raising=False)
-        with pytest.raises(AssertionError, match=fault):
-            check_sum_form(LongestRow)
 
 
 class Odd(Hashed):
@@ -411,19 +383,6 @@ class Odd(Hashed):
 def test_odd_encoders_are_named(way: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(EncodingError, match=f"encoder 'hashed' {message}"):
         in_one_pass(tmp_path, corpus(20), Odd(way))
-
-
-def test_the_run_says_so(tmp_path: Path) -> None:
-    found = in_one_pass(tmp_path, corpus(), shards=9)
-    found.save(tmp_path / "saved")
-    assert ctxexp.load(tmp_path / "saved").info.corpus.one_pass == 9
-    page = found.report(tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "all contexts, in one pass, no vector stored" in page
-    assert "intervals over: shards of documents" in page
-    assert '"one_pass": 9' in (tmp_path / "saved" / "results.json").read_text()
-    shards = experiment(tmp_path, corpus(), None, "one_pass.shards=2")
-    with pytest.raises(ConfigError, match="stores no rows, which are compared here"):
-        shards.study.space(shards.vectors)
 
 
 @pytest.mark.nightly
