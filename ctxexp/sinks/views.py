@@ -87,11 +87,11 @@ def metric_names(keys: Iterable[str]) -> dict[str, str]:
 
 def flat(values: Mapping[str, object], prefix: str = "") -> dict[str, str]:
     """Values nested once as MLflow params: dotted keys, texts as they are, all else as JSON.
-    Options that are not set, null, none or empty, are left out, and a part's name that its label says."""
+    Options that are not set, null or empty, are left out, and a part's name that its label says."""
     texts: dict[str, str] = {}
     for key, value in values.items():
         name = f"{prefix}{key}"
-        if value in (None, "", [], {}, "none") or value == {"name": key}:
+        if value in (None, "", [], {}) or value == {"name": key}:
             continue
         if isinstance(value, Mapping) and not prefix:
             texts.update(flat(value, f"{name}."))
