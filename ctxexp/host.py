@@ -7,7 +7,7 @@ import os
 import random
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager
 from io import TextIOWrapper
 from typing import Any
 
@@ -44,14 +44,12 @@ def without_autologging() -> Iterator[None]:
 
 @contextmanager
 def callers_process() -> Iterator[None]:
-    """Leave the caller's `random` as it was, from which some libraries draw when they are imported, and let closed
-    streams, on which each log line fails, take what comes."""
-    with ExitStack() as stack:
-        stack.callback(random.setstate, random.getstate())
-        for stream, redirect in ((sys.stdout, redirect_stdout), (sys.stderr, redirect_stderr)):
-            if getattr(stream, "closed", False):
-                stack.enter_context(redirect(None))
+    """Leave the caller's `random` as it was, from which some libraries draw when they are imported."""
+    state = random.getstate()
+    try:
         yield
+    finally:
+        random.setstate(state)
 
 
 def plain(value: Any) -> Any:

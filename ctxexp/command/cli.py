@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_origin
 from ctxexp.command.help import EXAMPLE, columns, help_of
 from ctxexp.errors import ConfigError, CtxexpError, line, near, short, suggestions
 from ctxexp.files import absent_folder, check_place, user_path
-from ctxexp.files.code_version import __version__, skip_damaged
+from ctxexp.files.code_version import __version__
 from ctxexp.files.credentials import mask
 from ctxexp.host import open_streams
 from ctxexp.plugins import COMMAND
@@ -328,7 +328,6 @@ def main() -> None:
     try:
         gc.set_threshold(1_000_000)  # imports make 350,000 objects that stay: searching them took 5 % of a start
         atexit.register(_keep_objects)
-        skip_damaged()
         status = run_command_line(sys.argv[1:])
     except KeyboardInterrupt:  # before that could answer it
         show("interrupted", sys.stderr)

@@ -19,7 +19,6 @@ from ctxexp.command.experiment import Experiment
 from ctxexp.command.identity import plugins_used
 from ctxexp.errors import CtxexpError, TrackingError
 from ctxexp.files import user_path
-from ctxexp.files.code_version import skip_damaged
 from ctxexp.files.job_folder import job_folder, mark_killed_jobs, new_id
 from ctxexp.jobs import RESULT_NEUTRAL_KEYS, job, new_run, reuse, run_name, save
 from ctxexp.jobs.sending import Sinks, destinations, is_due, link_of, send_runs
@@ -44,7 +43,6 @@ def task(cfg: DictConfig) -> None:
 
     Some launchers call it in a worker process, so it is importable.
     """
-    skip_damaged()
     log_to_stderr()
     try:
         refuse_written(cfg)

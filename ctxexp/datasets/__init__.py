@@ -57,9 +57,3 @@ def polysemy(*, tokenizer: str = "english", lower: bool = False) -> Corpus:
         parts.append(tuple(pos_by_label[label] if i == position else "" for i in range(len(sentence.words))))
     choices = {"tokenizer": tokenizer, "lower": str(lower).lower()}
     return Corpus("polysemy", tuple(sentences), senses=tuple(senses), choices=choices, tags={"pos": tuple(parts)})
-
-
-def glosses() -> dict[str, str]:
-    """The meaning of each sense label of `polysemy`."""
-    lines = (DATA / "senses.tsv").read_text(encoding="utf-8").splitlines()
-    return {label: gloss for label, _part_of_speech, gloss in (line.split("\t") for line in lines)}

@@ -1,6 +1,4 @@
-"""Versions of the code that makes vectors and results, as digests of its source text; installed distributions, of
-which one with damaged metadata isn't installed.
-"""
+"""Versions of the code that makes vectors and results, as digests of its source text."""
 
 from __future__ import annotations
 
@@ -10,18 +8,15 @@ import inspect
 import re
 import sys
 from contextlib import suppress
-from importlib import import_module
-from importlib.metadata import PackageNotFoundError, distributions, entry_points, version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import FunctionType
-from typing import Any
 
 PACKAGE = Path(__file__).parents[1]
 _IMPORT = re.compile(r"^ *(?:from (ctxexp[\w.]*) )?import (\([^)]*\)|.*)", re.MULTILINE)
 LIBRARIES = ("torch", "transformers", "tokenizers", "safetensors", "peft", "gguf")  # which read a model's files
 VARYING = ("__module__", "__doc__", "__slotnames__")  # of a class; pickling adds the last one
 __version__ = "0.1.0"
-damaged_distributions: list[str] = []  # a line on each that `skip_damaged` has met
 
 
 @functools.cache
@@ -95,33 +90,3 @@ def _imports(package: Path, text: str) -> list[Path]:
     paths = [package.joinpath(*name.split(".")[1:]) for name in names if name.startswith("ctxexp.")]
     places = [place for path in paths for place in (path.with_suffix(".py"), path / "__init__.py")]
     return [place for place in places if place.is_file()]
-
-
-def skip_damaged() -> None:
-    """Hide distributions with damaged metadata from all that this process imports.
-
-    One of any package is enough for `entry_points` to fail, which pydantic and MLflow call too. It is for processes
-    that are ctxexp's own.
-    """
-    try:
-        entry_points()
-    except Exception:  # TypeError, UnicodeDecodeError, ..., whatever the files hold
-        damaged_distributions.extend(filter(None, map(_damage, distributions())))
-        for name in ("importlib.metadata", "importlib_metadata"):
-            with suppress(ImportError):
-                _filter(import_module(name).MetadataPathFinder)
-
-
-def _filter(finder: Any) -> None:
-    every = finder.find_distributions
-    finder.find_distributions = staticmethod(lambda *args: [one for one in every(*args) if not _damage(one)])
-
-
-def _damage(distribution: Any) -> str:
-    """A line on what can't be read; empty where all can. Name and folder are private: parsing all takes long."""
-    try:
-        _ = distribution.entry_points, distribution._normalized_name
-    except Exception as error:
-        place = getattr(distribution, "_path", distribution)
-        return f"metadata at {place} can't be read, the package is left out: {type(error).__name__}: {error}"
-    return ""

@@ -76,10 +76,8 @@ def try_state(folder: Path, *, fresh: bool = False, **changes: object) -> None:
 
 
 def read_state(folder: Path) -> State:
-    """The contents of status.json; entries of another type than we write are left out."""
-    texts = ("results", "status", "key", "name", "error", "link")
-    types = dict.fromkeys(texts, str) | {"overrides": list, "process": dict, "ended": int, "meant": dict, "sinks": dict}
-    return cast(State, {k: v for k, v in read_json(folder / STATE).items() if isinstance(v, types.get(k, object))})
+    """The contents of status.json; empty if there is none or it is damaged."""
+    return cast(State, read_json(folder / STATE))
 
 
 def mark_killed_jobs(store: Path) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import resolve_name
@@ -40,7 +40,6 @@ from ctxexp.errors import (
     suggestions,
 )
 from ctxexp.files import user_path
-from ctxexp.files.code_version import damaged_distributions
 from ctxexp.files.credentials import refuse_clear
 from ctxexp.plugins import COMMAND, CONFIG_KINDS, HOOKS, READER, REPORT, Factory, HookSpecs, Register, shipped
 
@@ -293,15 +292,10 @@ def build_registry(
         with registry.report(PluginVersion(entry.name, entry.value, ""), "could not be loaded"):
             registry.hooks.append(entry.load())
     registry.adopt(SHIPPED, shipped)
-    registry.broken += damaged_distributions if installed else []
-    entries: list[tuple[EntryPoint, PluginVersion]] = []
-    for entry in entry_points(group=GROUP) if installed else ():
-        folder = str(getattr(entry.dist, "_path", "?"))  # which is private: what has no name is said by it
-        with registry.report(PluginVersion(entry.name, folder, ""), "is ignored"):
-            assert entry.dist is not None
-            entries.append((entry, PluginVersion(entry.name, entry.dist.name, entry.dist.version)))
     plugins: list[tuple[object, PluginVersion]] = []
-    for entry, source in entries:
+    for entry in entry_points(group=GROUP) if installed else ():
+        assert entry.dist is not None
+        source = PluginVersion(entry.name, entry.dist.name, entry.dist.version)
         with registry.report(source, "could not be loaded"):
             plugins.append((entry.load(), source))
     plugins += [(plugin, PluginVersion(name, "-", "-")) for name, plugin in extra]

@@ -13,6 +13,7 @@ import textwrap
 import warnings
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -263,11 +264,9 @@ def _blend(colour: str, amount: float) -> str:
 
 
 def _generated(start: int) -> Iterator[str]:
-    """Hues by the golden angle, in turn at several lightnesses; then every colour there is."""
+    """Hues by the golden angle, in turn at several lightnesses; never ends."""
     hue = start % 3600 / 3600
-    for step in range(360):
+    for step in count():
         hue = (hue + 0.6180339887498949) % 1
         rgb = colorsys.hls_to_rgb(hue, (0.42, 0.58, 0.32)[step % 3], (0.65, 0.85)[step % 2])
         yield "#" + "".join(f"{round(255 * c):02x}" for c in rgb)
-    for code in range(2**24):
-        yield f"#{(start + code * 2654435761) % 2**24:06x}"
