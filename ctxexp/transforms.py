@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 CHUNK_BYTES = 16 << 20  # rows that are transformed at a time
 
 T = TypeVar("T")
-Record = Mapping[str, Sequence[object]]
+FitRecord = Mapping[str, Sequence[object]]
 """The curves that a fit leaves to look at, such as its loss: columns of equal length by name."""
 
 
@@ -101,7 +101,7 @@ class Transform(ABC):
             out[at : at + step] = function(x[at : at + step])
         return out
 
-    def record(self) -> Record:
+    def record(self) -> FitRecord:
         """A record of the fit, such as its loss by step.
 
         Returns:
@@ -132,7 +132,7 @@ class Calibration:
             raise TransformError(f"transform {name!r}: expected a ctxexp.Transform, got {type(prototype).__name__}")
         self.prototype = prototype
         self.identity, self.needs_fit = prototype.identity, prototype.needs_fit and not prototype.identity
-        self.records: dict[str, Record] = {}  # of the fits, by where
+        self.records: dict[str, FitRecord] = {}  # of the fits, by where
 
     def width(self, dim: int) -> int:
         """Columns of what the transform makes of rows of `dim` columns."""
@@ -184,7 +184,7 @@ class Calibration:
         return y
 
 
-def fit_table(recorded: Mapping[str, Mapping[str, Record]]) -> pd.DataFrame | None:
+def fit_table(recorded: Mapping[str, Mapping[str, FitRecord]]) -> pd.DataFrame | None:
     """A table of the records of a run's fits, or None if there are none.
 
     Its first columns are `over` (words or sentences) and `at` (`layer 3`, or a mix).

@@ -43,12 +43,12 @@ OTHERS = ("metrics", "tokenizer", "options", "folder", "progress")
 PARTS = ("transform", "control", "baseline")  # given by name or as an object
 TEXT_SECOND = "the model stands first, then the text: ctxexp.measure(model, text)"
 log = logging.getLogger("ctxexp")
-Text = str | Path | Corpus | Mapping[str, Any] | Iterable[str | Sequence[str] | Sentence | Mapping[str, Any]]
+TextLike = str | Path | Corpus | Mapping[str, Any] | Iterable[str | Sequence[str] | Sentence | Mapping[str, Any]]
 
 
 def measure(
     model: object,
-    text: Text | None = None,
+    text: TextLike | None = None,
     *,
     metrics: str | Sequence[str] | Mapping[str, Callable[[], Metric]] | None = None,
     column: str | None = None,
@@ -119,7 +119,7 @@ def measure(
 
 def configured(
     model: object,
-    text: Text | None = None,
+    text: TextLike | None = None,
     options: str | Sequence[str] | Mapping[str, object] = (),
     **keywords: Any,
 ) -> Config:
@@ -352,7 +352,9 @@ def check_text(text: object) -> None:
         raise ConfigError(f"text: expected sentences, a file's path or a Corpus, got {type(text).__name__}{hint}")
 
 
-def corpus_of(model: str | Encoder, text: Text | None, words: WordOptions, column: str | None = None) -> Corpus | None:
+def corpus_of(
+    model: str | Encoder, text: TextLike | None, words: WordOptions, column: str | None = None
+) -> Corpus | None:
     """The text as a corpus; None where the config's data set is the text. `column` holds the texts of a table, or of
     rows; None: `text`, else `sentence`."""
     if text is None:

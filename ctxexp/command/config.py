@@ -23,8 +23,7 @@ from ctxexp.controls import Control
 from ctxexp.engines import Engine
 from ctxexp.errors import ConfigError, MetricError, error_text, near, short
 from ctxexp.files.credentials import remember
-from ctxexp.maths.word_mix import BANDS, WordMix
-from ctxexp.maths.word_mix import Weights as MeanWeights
+from ctxexp.maths.word_mix import BANDS, Weights, WordMix
 from ctxexp.metrics import RUN
 from ctxexp.plugins import CONFIG_KINDS, Factory
 from ctxexp.plugins.arguments import Seed, arguments, convert_value, type_text
@@ -57,7 +56,7 @@ class WordOptions:
     max_contexts: Annotated[int | None, Ge(2)]
     max_sentences: Annotated[int, Ge(2)]
     sample: Annotated[int | None, Ge(1)]
-    mean: MeanWeights = "bands"
+    mean: Weights = "bands"
     bands: list[float] | None = None
 
     def __post_init__(self) -> None:
@@ -112,7 +111,7 @@ class Figures:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Weights:
+class WeightsGroup:
     """Which checkpoints models take."""
 
     name: str
@@ -135,7 +134,7 @@ class RunOptions:
     cache: Cache
     tracking: Tracking
     figures: Figures
-    weights: Weights
+    weights: WeightsGroup
     plugins: list[str]
     one_pass: OnePassOptions = OnePassOptions()
     intervals: Literal["new_text", "these_words"] = "new_text"

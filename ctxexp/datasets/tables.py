@@ -32,7 +32,7 @@ MISSING = ("None", "nan", "<NA>", "NaT")  # values as they print: of Python, Num
 
 
 @dataclass(frozen=True)
-class Table:
+class TableSource:
     """A table's name, for messages, the names of its columns, and its rows' cells of some of them; `columns` None:
     cells without a name, one a row."""
 
@@ -107,7 +107,7 @@ def open_table(
     kind: str = "",
     *,
     ragged: bool = False,
-) -> Table:
+) -> TableSource:
     """The table of a file, or in memory. Of JSON lines the columns are those up to the row by which each of `columns`
     has been seen under its first name; None: of all rows. Raises DataError, with the place."""
     wanted = None if columns is None else {_names(column)[0] for column in columns}
@@ -120,7 +120,7 @@ def open_table(
             return _delimited_table(source, quotes, "," if kind == ".csv" else "\t", ragged)
         if kind in (".parquet", ".arrow", ".feather"):
             with open_bytes(source) as stream:
-                return Table(source, _columnar(stream, kind)[0], partial(_columnar_rows, source, kind))
+                return TableSource(source, _columnar(stream, kind)[0], partial(_columnar_rows, source, kind))
         return _of_rows(source, lambda: _json(source, kind), wanted)
 
 
@@ -140,7 +140,7 @@ def _names(column: Column) -> Sequence[str]:
     return [column] if isinstance(column, str) else column
 
 
-def _of_rows(name: object, rows: Callable[[], Iterator[tuple[str, Any]]], wanted: set[str] | None) -> Table:
+def _of_rows(name: object, rows: Callable[[], Iterator[tuple[str, Any]]], wanted: set[str] | None) -> TableSource:
     """The table of rows by column, which lack what they have no value for."""
 
     def objects() -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -154,10 +154,12 @@ def _of_rows(name: object, rows: Callable[[], Iterator[tuple[str, Any]]], wanted
         columns |= dict.fromkeys(map(str, row))
         if wanted is not None and columns.keys() >= wanted:
             break
-    return Table(name, [*columns], lambda names: ((at, [row.get(name) for name in names]) for at, row in objects()))
+    return TableSource(
+        name, [*columns], lambda names: ((at, [row.get(name) for name in names]) for at, row in objects())
+    )
 
 
-def _table_in_memory(source: Any, wanted: set[str] | None) -> Table:
+def _table_in_memory(source: Any, wanted: set[str] | None) -> TableSource:
     if hasattr(source, "collect_schema") and hasattr(source, "collect"):  # a lazy frame of Polars
         source = source.collect()
     names = getattr(source, "column_names", None) or getattr(source, "columns", None)
@@ -173,11 +175,13 @@ def _table_in_memory(source: Any, wanted: set[str] | None) -> Table:
             raise ConfigError("text: a mapping of sentences; give list(text.values()), or a table's columns as lists")
     if isinstance(names, Iterable) and hasattr(source, "__len__"):
         by_name = {str(name): name for name in names}
-        return Table("text", [*map(str, names)], lambda chosen: _zip({name: source[by_name[name]] for name in chosen}))
+        return TableSource(
+            "text", [*map(str, names)], lambda chosen: _zip({name: source[by_name[name]] for name in chosen})
+        )
     rows = source if hasattr(source, "column_names") else _plain(source)  # a stream of rows is read anew each time
     if hasattr(source, "column_names") or any(isinstance(row, Mapping) for row in rows):
         return _of_rows("text", lambda: ((f"text: row {i}", row) for i, row in enumerate(rows)), wanted)
-    return Table("text", None, lambda _: _zip({"": rows}))
+    return TableSource("text", None, lambda _: _zip({"": rows}))
 
 
 def _zip(columns: Mapping[str, Any]) -> Iterator[Row]:
@@ -198,7 +202,7 @@ def _plain(cells: Any) -> list[Any]:
     return list(convert() if convert else cells)
 
 
-def _delimited_table(path: Path, quotes: str | None, separator: str, ragged: bool) -> Table:
+def _delimited_table(path: Path, quotes: str | None, separator: str, ragged: bool) -> TableSource:
     header = next(_lines(path, quotes, separator), ("", []))[1]
 
     def rows(names: Sequence[str]) -> Iterator[Row]:
@@ -211,7 +215,7 @@ def _delimited_table(path: Path, quotes: str | None, separator: str, ragged: boo
                 )
             yield where, [row[column] for column in columns]
 
-    return Table(path, header, rows)
+    return TableSource(path, header, rows)
 
 
 def _lines(path: Path, quotes: str | None, separator: str) -> Iterator[tuple[str, list[str]]]:

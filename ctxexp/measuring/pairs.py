@@ -118,7 +118,7 @@ def measure_pairs(pairs: PairVectors, record: Record, progress: Progress | None 
                 found[label][place] = {**statistics, "undefined": undefined}
             stage.advance(1)
     record.write_statistics(found)
-    record.state(pairs.describe(record.info), dict.fromkeys(labels, ""))
+    record.set_info(pairs.describe(record.info), dict.fromkeys(labels, ""))
 
 
 def require_pairs(corpus: Corpus, labels: Sequence[str]) -> None:
@@ -169,7 +169,7 @@ def measure_tables(tables: Sequence[EmbeddingTable], record: Record, progress: P
             stage.advance(1)
     record.write_statistics({label: {place: found[place][label] for place in places} for label in labels})
     info = {t.name: TableInfo(rows=len(t.tokens), dim=t.vectors.shape[1], note=t.note, tied=t.tied) for t in tables}
-    record.state(replace(record.info, tables=info), dict.fromkeys(labels, ""))
+    record.set_info(replace(record.info, tables=info), dict.fromkeys(labels, ""))
 
 
 def check_table(table: EmbeddingTable, *, encoder: str) -> None:

@@ -111,7 +111,7 @@ class Record:
                 )
         self.tables |= {label: _frame(rows) for label in by_place if (rows := self._rows.pop(label, []))}
 
-    def state(self, info: RunInfo, baselines: Mapping[str, str]) -> None:
+    def set_info(self, info: RunInfo, baselines: Mapping[str, str]) -> None:
         """Take this metadata, with that of measures that were measured, by the sources of their baselines."""
         measures: dict[str, MeasureInfo] = {
             label: measure_info(label, self.prototypes[label], source) for label, source in baselines.items()

@@ -173,7 +173,7 @@ def measure_summed(
         baseline=BaselineInfo(name=study.baseline.name),
         resampled=ResamplingInfo(unit=text.unit, n=text.n_shards, intervals=study.intervals),
     )
-    record.state(info, {label: "exact" if one.cosine_statistic else "" for label, one in record.prototypes.items()})
+    record.set_info(info, {label: "exact" if one.cosine_statistic else "" for label, one in record.prototypes.items()})
 
 
 def summed_halves(text: SummedText, study: Choices, metrics: Mapping[str, Metric]) -> Iterator[Record]:

@@ -116,7 +116,7 @@ class WordRows:
 
 def measure_words(rows: WordRows, record: Record, progress: Progress | None = None) -> None:
     """Measure the words of every layer by the metrics of a record that aren't for pairs."""
-    work = _Layers(rows, record)
+    work = _WordLoop(rows, record)
     with threadpool_limits(1, "blas"):  # products here are small: a second thread costs more than it brings
         with Progress.of(progress).stage("measuring", len(rows.places), "layers") as stage:
             for place in rows.places:
@@ -126,10 +126,10 @@ def measure_words(rows: WordRows, record: Record, progress: Progress | None = No
         write_words(record, measures, rows.occurrences.clusters, rows.store.layer_numbers)
         record.tables |= work.observer_tables(record.tables)
     sources = {label: work.baselines.baseline_source(label) for label in measures}
-    record.state(rows.describe(record.info, len(work.baselines.sample.samples[0])), sources)
+    record.set_info(rows.describe(record.info, len(work.baselines.sample.samples[0])), sources)
 
 
-class _Layers:
+class _WordLoop:
     """The layers of a text put through metrics, baselines and observers, one by one."""
 
     def __init__(self, rows: WordRows, record: Record) -> None:
