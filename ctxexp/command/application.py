@@ -9,7 +9,7 @@ import re
 import sys
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn
@@ -110,39 +110,52 @@ def _run_application(flags: Namespace) -> int:
         sys.argv[1:] = [*flags.words, *flags.overrides]  # Hydra reads them there
         for broken in registry().broken:
             show(f"warning: {line(broken)}", sys.stderr)
-    is_shown = flags.hydra_help or flags.cfg or flags.shell_completion or flags.info
-    if not is_shown and not flags.multirun:
-        composed, experiment = compose.compose_run(flags.overrides)
-        tracking = experiment.config.tracking
-        folder, overrides = job_of(composed, tracking.folder, tracking.sweep or new_id())
-        try:
-            check_writable(folder)
-        except DiskError as error:
-            raise DiskError(f"{error} (tracking.folder=)") from error
+    if flags.hydra_help or flags.cfg or flags.shell_completion or flags.info:
+        with environment_unresolved():
+            _run_hydra(flags.overrides)
+        return 0
+    return _run_sweep(flags.overrides) if flags.multirun else _run_one(flags.overrides)
+
+
+def _run_one(overrides: Sequence[str]) -> int:
+    """Compose, check and run one job; returns the exit status."""
+    composed, experiment = compose.compose_run(overrides)
+    tracking = experiment.config.tracking
+    folder, own_overrides = job_of(composed, tracking.folder, tracking.sweep or new_id())
+    try:
+        check_writable(folder)
+    except DiskError as error:
+        raise DiskError(f"{error} (tracking.folder=)") from error
+    with settled() as ending:
+        run_job(composed, experiment, folder, own_overrides)
+    return ending.status
+
+
+def _run_sweep(overrides: Sequence[str]) -> int:
+    """Check a sweep's first job, and let Hydra run them all; returns the exit status."""
+    place = user_path(compose.compose_sweep(overrides).tracking.folder).resolve() / "hydra"
+    try:
         with settled() as ending:
-            run_job(composed, experiment, folder, overrides)
+            _run_hydra(overrides)
         return ending.status
-    place = None if is_shown else user_path(compose.compose_sweep(flags.overrides).tracking.folder).resolve() / "hydra"
+    except BrokenPipeError:
+        raise
+    except OSError as error:  # jobs record their own: this is Hydra's folder for its log
+        unnamed = is_disk_full(error) and not error.filename  # as when a file is closed
+        raise DiskError(f"{disk_error_message(error, place if unnamed else None)} (tracking.folder=)") from error
+
+
+def _run_hydra(overrides: Sequence[str]) -> None:
+    """Hydra's application, which reads the words of the command line."""
     # Hydra would print a traceback of its own and leave; with this it lets its exceptions through to us.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     application: Callable[[], None] = hydra.main(
         version_base="1.3", config_path=str(config_folder()), config_name="ctxexp"
     )(task)
     try:
-        if is_shown:
-            with environment_unresolved():
-                application()
-            return 0
-        with settled() as ending:
-            application()
-        return ending.status
+        application()
     except (HydraException, OmegaConfBaseException) as error:
-        raise ConfigError(compose.explain(error, flags.overrides)) from error
-    except BrokenPipeError:
-        raise
-    except OSError as error:  # jobs record their own: this is Hydra's folder for its log
-        unnamed = is_disk_full(error) and not error.filename  # as when a file is closed
-        raise DiskError(f"{disk_error_message(error, place if unnamed else None)} (tracking.folder=)") from error
+        raise ConfigError(compose.explain(error, overrides)) from error
 
 
 class SweepCallback(Callback):  # type: ignore[misc, unused-ignore]

@@ -1,17 +1,20 @@
-"""A job's identity, from its config: the title and metadata by which charts and tables call it, and its key, which jobs
-with equal numbers share (config, contents of texts and files, model, code).
+"""A job's identity, from its config: the title and metadata by which charts and tables call it, the params that sinks
+show, and its key, which jobs with equal numbers share (config, contents of texts and files, model, code).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import is_dataclass
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
 
 from ctxexp.command.config import Component, Config
 from ctxexp.controls import Control
@@ -22,7 +25,8 @@ from ctxexp.jobs import RESULT_NEUTRAL_KEYS
 from ctxexp.measuring.study import Study
 from ctxexp.models.options import AS_TOKENIZER
 from ctxexp.models.transformer.checkpoint import label_of
-from ctxexp.plugins.registry import GROUP, PluginVersion
+from ctxexp.plugins import CONFIG_KINDS
+from ctxexp.plugins.registry import GROUP, LISTS, PluginVersion
 from ctxexp.results.run_info import CorpusInfo, FitInfo, ModelInfo, PluginInfo, RunInfo, TransformInfo
 
 # Arguments of models that titles have in another way, or that change no vector.
@@ -117,6 +121,50 @@ def plugins_used(config: Config) -> tuple[PluginInfo, ...]:
         if source := part.offer.supplier:
             names_by_source.setdefault(source, {})[f"{part.kind} {part.name}"] = None
     return tuple(PluginInfo(**vars(source), supplies=tuple(names)) for source, names in names_by_source.items())
+
+
+def run_params(document: Mapping[str, object], cfg: DictConfig, config: Config) -> dict[str, object]:
+    """The config as written, less what says nothing about the numbers; with the versions of the plugins that it
+    uses."""
+    decisive = _own_values({key: value for key, value in document.items() if key not in RESULT_NEUTRAL_KEYS}, cfg)
+    versions: dict[str, str] = {}
+    for one in plugins_used(config):  # distributions may call their plugins by one name
+        versions[one.plugin] = ", ".join(filter(None, [versions.get(one.plugin), f"{one.distribution} {one.version}"]))
+    return {**_without_defaults(decisive, config), "plugins": versions}
+
+
+def _without_defaults(document: Mapping[str, Any], config: Config) -> dict[str, object]:
+    """The values less the options of parts that stand at their factory's default."""
+    chosen = dict(document)
+    for kind in {*CONFIG_KINDS} & {*document}:
+        part = getattr(config, kind)
+        if kind in LISTS:
+            chosen[kind] = {label: _own_options(document[kind][label], one) for label, one in part.items()}
+        else:
+            chosen[kind] = _own_options(document[kind], part)
+    return chosen
+
+
+def _own_options(node: Mapping[str, object], part: Component) -> dict[str, object]:
+    """A part's name, and those of its options that aren't its factory's defaults."""
+    return {key: value for key, value in node.items() if key == "name" or key in part.choices}
+
+
+def _own_values(document: Mapping[str, object], cfg: DictConfig) -> dict[str, object]:
+    """The values that aren't taken from another key."""
+    own: dict[str, object] = {}
+    for key, value in document.items():
+        if isinstance(value, dict):
+            own[key] = _own_values(value, cfg[key])
+        elif not OmegaConf.is_interpolation(cfg, key) or "${oc.env" in str(value):
+            own[key] = value
+    return own
+
+
+def protocol_of(params: Mapping[str, object]) -> str:
+    """Hex digest of the params less the seed: the same for jobs that differ in nothing else."""
+    text = json.dumps({key: value for key, value in params.items() if key != "seed"}, sort_keys=True, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def key_of(config: Config, study: Study) -> str:

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from ctxexp.command.config import Config, as_written, parse_config, plain_values, refuse_written
 from ctxexp.command.experiment import Experiment
-from ctxexp.command.identity import plugins_used
+from ctxexp.command.identity import protocol_of, run_params
 from ctxexp.errors import CtxexpError, TrackingError
 from ctxexp.files import user_path
 from ctxexp.files.job_folder import job_folder, mark_killed_jobs, new_id
-from ctxexp.jobs import RESULT_NEUTRAL_KEYS, job, new_run, reuse, run_name, save
+from ctxexp.jobs import job, new_run, reuse, run_name, save
 from ctxexp.jobs.sending import Sinks, destinations, is_due, link_of, send_runs
 from ctxexp.jobs.sweep import note_failure, show_answer
-from ctxexp.plugins import CONFIG_KINDS
-from ctxexp.plugins.registry import LISTS, load_plugin_files, registry
+from ctxexp.plugins.registry import load_plugin_files, registry
 from ctxexp.progress import Progress, show, terminal_width
 from ctxexp.report.drawing import write_run_charts
 from ctxexp.report.page import REPORT, write_report
@@ -79,7 +76,7 @@ def run_job(cfg: DictConfig, experiment: Experiment, folder: Path, overrides: Se
             if problem:
                 raise problem
             results = experiment.run(folder)
-            results = replace(results, info=replace(results.info, protocol=_protocol(run.params)))
+            results = replace(results, info=replace(results.info, protocol=protocol_of(run.params)))
             _keep(results, run, config)
         if config.verbose:
             show(run_notes(results, with_answer=not is_alone))
@@ -112,7 +109,7 @@ def _new_run(cfg: DictConfig, experiment: Experiment, folder: Path, overrides: S
         user_path(config.tracking.folder).resolve(),
         name=run_name(experiment.title, overrides),
         key=key,
-        params=_params(document, cfg, config),
+        params=run_params(document, cfg, config),
         config=yaml.safe_dump(document, sort_keys=False, allow_unicode=True),
         sweep=config.tracking.sweep,
     )
@@ -154,47 +151,6 @@ def idle_choices(cfg: DictConfig, overrides: Sequence[str]) -> Iterator[str]:
                 f"{key}= changes nothing for model {cfg.model.name!r}, which doesn't take it: jobs that differ in it "
                 "alone are the same"
             )
-
-
-def _params(document: Mapping[str, object], cfg: DictConfig, config: Config) -> dict[str, object]:
-    """The config as written, less what says nothing about the numbers; with the versions of the plugins that it
-    uses."""
-    decisive = _own_values({key: value for key, value in document.items() if key not in RESULT_NEUTRAL_KEYS}, cfg)
-    versions: dict[str, str] = {}
-    for one in plugins_used(config):  # distributions may call their plugins by one name
-        versions[one.plugin] = ", ".join(filter(None, [versions.get(one.plugin), f"{one.distribution} {one.version}"]))
-    return {**_choices(decisive, config), "plugins": versions}
-
-
-def _choices(document: Mapping[str, object], config: Config) -> dict[str, object]:
-    """The values less the options of parts that stand at their factory's default."""
-    chosen = dict(document)
-    for kind in {*CONFIG_KINDS} & {*document}:
-        parts = getattr(config, kind) if kind in LISTS else {kind: getattr(config, kind)}
-        nodes = cast("dict[str, dict[str, object]]", document[kind] if kind in LISTS else document)
-        kept = {
-            label: {key: value for key, value in nodes[label].items() if key == "name" or key in part.choices}
-            for label, part in parts.items()
-        }
-        chosen[kind] = kept if kind in LISTS else kept[kind]
-    return chosen
-
-
-def _own_values(document: Mapping[str, object], cfg: DictConfig) -> dict[str, object]:
-    """The values that aren't taken from another key."""
-    own: dict[str, object] = {}
-    for key, value in document.items():
-        if isinstance(value, dict):
-            own[key] = _own_values(value, cfg[key])
-        elif not OmegaConf.is_interpolation(cfg, key) or "${oc.env" in str(value):
-            own[key] = value
-    return own
-
-
-def _protocol(params: Mapping[str, object]) -> str:
-    """Hex digest of the params less the seed: the same for jobs that differ in nothing else."""
-    text = json.dumps({key: value for key, value in params.items() if key != "seed"}, sort_keys=True, default=str)
-    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def run_notes(results: Results, *, with_answer: bool) -> str:
