@@ -130,10 +130,8 @@ def configured(
         >>> config.model.name, config.dtype
         ('gpt2', 'bfloat16')
     """
-    from ctxexp.command.config import own_component, parse_config, section_error, section_names
-    from ctxexp.command.experiment import full_key
+    from ctxexp.command.config import parse_config
     from ctxexp.command.options import plain_config
-    from ctxexp.command.overrides import read_choices, typed_model
 
     if "metric" in keywords:
         keywords["metrics"] = keywords.pop("metric")
@@ -142,50 +140,76 @@ def configured(
     model = _model(model, chosen)
     check_text(text)
     column = None if text is None or isinstance(text, str | Path) else chosen.pop("column", None)
-    parts: dict[str, Any] = {kind: chosen[kind] for kind in PARTS if kind in chosen}
-    _check_parts(parts, chosen.get("metrics"))
-    choices = {KEYS[key]: value for key, value in chosen.items() if key in KEYS}
-    choices |= {kind: part for kind, part in parts.items() if isinstance(part, str)}
-    if not isinstance(chosen.get("metrics"), Mapping | None):
-        names = chosen["metrics"]
-        is_file = isinstance(names, str) and names.endswith(".py")
-        choices["metric"] = names_in_file("metric", names) if is_file else names
-    if isinstance(text, str | Path):
-        choices |= {"dataset": "text", "dataset.path": text} if isinstance(text, Path) else {"dataset": text}
-    more = options if isinstance(options, Mapping) else read_choices(_words(options))
-    if isinstance(model, str):
-        choices["model"], own = typed_model(model)
-        more = {**read_choices(own), **more}
-    others = {key: value for key, value in chosen.items() if key not in (*KEYS, *OTHERS, *PARTS)}
-    for key in others.keys() & more.keys():
-        raise ConfigError(f"{key} is given twice, as an argument and in options: leave one out")
-    for key in others.keys() & {*section_names()}:
-        raise section_error(key, others[key])
-    more = {full_key(key, value, choices): value for key, value in {**more, **others}.items()}
-    _check_keys(more, others, in_memory=isinstance(model, Encoder))
-    for key in choices.keys() & more.keys():
-        raise ConfigError(f"{key} is given twice, as an argument and in options: leave one out")
-    if "plugins" in more:
-        load_plugin_files(more["plugins"])
-    config = parse_config(plain_config({**choices, **more}), registry())
+    _check_parts(chosen)
+    config = parse_config(plain_config(_choices(model, text, options, chosen)), registry())
     is_untrained = isinstance(model, str) and config.weights.name == "untrained"
     if is_untrained and "weights" not in (config.model.signature() or {}):
         raise ConfigError(
             f"weights=untrained: model {config.model.name!r} doesn't take it, and would be the trained one; expected a "
             "model with the option weights, as bert, gpt2 or elmo, with model.checkpoint=... for another one's shape"
         )
-    objects: dict[str, Any] = {
-        kind: own_component(kind, _name(part), part if kind == "transform" else partial(lambda part: part, part))
-        for kind, part in parts.items()
-        if not isinstance(part, str)
-    }
+    return replace(config, **_objects(model, corpus_of(model, text, config.words, column), chosen))
+
+
+def _choices(model: str | Encoder, text: object, options: object, chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """What is chosen by name or value, by the config's keys; plugins' files are loaded. Raises ConfigError for a key
+    that no chosen option has, or that is given twice."""
+    from ctxexp.command.config import section_error, section_names
+    from ctxexp.command.experiment import full_key
+    from ctxexp.command.overrides import read_choices, typed_model
+
+    choices: dict[str, Any] = {KEYS[key]: value for key, value in chosen.items() if key in KEYS}
+    choices |= {kind: chosen[kind] for kind in PARTS if isinstance(chosen.get(kind), str)}
+    metrics = chosen.get("metrics")
+    if not isinstance(metrics, Mapping | None):
+        is_file = isinstance(metrics, str) and metrics.endswith(".py")
+        choices["metric"] = names_in_file("metric", metrics) if is_file else metrics
+    if isinstance(text, Path):
+        choices |= {"dataset": "text", "dataset.path": text}
+    elif isinstance(text, str):
+        choices["dataset"] = text
+    more = options if isinstance(options, Mapping) else read_choices(_words(options))
+    if isinstance(model, str):
+        choices["model"], own = typed_model(model)
+        more = {**read_choices(own), **more}
+    others = {key: value for key, value in chosen.items() if key not in (*KEYS, *OTHERS, *PARTS)}
+    _check_once(others, more)
+    for key in others.keys() & {*section_names()}:
+        raise section_error(key, others[key])
+    more = {full_key(key, value, choices): value for key, value in {**more, **others}.items()}
+    _check_keys(more, others, in_memory=isinstance(model, Encoder))
+    _check_once(choices, more)
+    if "plugins" in more:
+        load_plugin_files(more["plugins"])
+    return {**choices, **more}
+
+
+def _check_once(one: Mapping[str, object], other: Mapping[str, object]) -> None:
+    for key in one.keys() & other.keys():
+        raise ConfigError(f"{key} is given twice, as an argument and in options: leave one out")
+
+
+def _objects(model: str | Encoder, corpus: Corpus | None, chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """The parts of a config that are given as objects, by its keys."""
+    from ctxexp.command.config import own_component
+
+    objects: dict[str, Any] = {}
+    for kind in PARTS:
+        part = chosen.get(kind)
+        if part is not None and not isinstance(part, str):
+            factory = part if kind == "transform" else partial(_itself, part)
+            objects[kind] = own_component(kind, _name(part), factory)
     if isinstance(metrics := chosen.get("metrics"), Mapping):
         objects["metric"] = {label: own_component("metric", label, factory) for label, factory in metrics.items()}
     if isinstance(model, Encoder):
-        objects |= {"model": own_component("model", _name(model), lambda: model), "dtype": model.dtype}
-    if (corpus := corpus_of(model, text, config.words, column)) is not None:
-        objects["dataset"] = own_component("dataset", corpus.name, lambda: corpus)
-    return replace(config, **objects)
+        objects |= {"model": own_component("model", _name(model), partial(_itself, model)), "dtype": model.dtype}
+    if corpus is not None:
+        objects["dataset"] = own_component("dataset", corpus.name, partial(_itself, corpus))
+    return objects
+
+
+def _itself(part: object) -> object:
+    return part
 
 
 def _check_keys(keys: Iterable[str], others: Mapping[str, object], *, in_memory: bool) -> None:
@@ -288,10 +312,13 @@ def _name(part: object) -> str:
     return str(next(filter(None, names), type(part).__name__))
 
 
-def _check_parts(parts: Mapping[str, object], metrics: object) -> None:
+def _check_parts(chosen: Mapping[str, Any]) -> None:
     """Raise ConfigError, with what to write, for objects of the wrong kind."""
-    factories = {name: part for name, part in parts.items() if name == "transform" and not isinstance(part, str)}
-    for name, factory in {**factories, **(metrics if isinstance(metrics, Mapping) else {})}.items():
+    metrics, transform = chosen.get("metrics"), chosen.get("transform", "")
+    factories = dict(metrics) if isinstance(metrics, Mapping) else {}
+    if not isinstance(transform, str):
+        factories["transform"] = transform
+    for name, factory in factories.items():
         if not callable(factory):
             raise ConfigError(f"{name}: expected a factory, such as a class, got {type(factory).__name__}")
     if not isinstance(metrics, Mapping | None):
