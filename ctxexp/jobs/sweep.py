@@ -24,8 +24,9 @@ from ctxexp.progress import show, terminal_width
 from ctxexp.report.comparison import write_summary
 from ctxexp.report.page import show_page
 from ctxexp.report.reference_curves import NO_CONTEXT, control_lines
+from ctxexp.report.related_runs import average_seeds
 from ctxexp.report.terminal import answer, fitted_markdown, table_texts
-from ctxexp.report.wording import LabelledResults, average_seeds
+from ctxexp.report.wording import LabelledResults
 from ctxexp.results import Results
 from ctxexp.results.values import RESULTS_FILE
 from ctxexp.sinks import Status, Sweep, SweepReport, SweepRow

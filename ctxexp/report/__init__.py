@@ -8,11 +8,11 @@ from ctxexp.files import check_absent, write_csv, write_file
 from ctxexp.lazy import VerbPackage
 from ctxexp.report.changes import claimed_order
 from ctxexp.report.reference_curves import published_curves
+from ctxexp.report.related_runs import Training
 from ctxexp.report.style import PALETTE, Ink, add_captions, colours, empty_figure, save_figure
 from ctxexp.report.terminal import Document, Table
 from ctxexp.report.wording import (
     LabelledResults,
-    Training,
     axis_label,
     decimal,
     full_title,

@@ -21,8 +21,9 @@ from ctxexp.report.drawing import page, svg, write_sweep_charts
 from ctxexp.report.findings import sweep_finding
 from ctxexp.report.page import REPORT, write_report
 from ctxexp.report.plots import chart_figure, draw_on
+from ctxexp.report.related_runs import average_seeds
 from ctxexp.report.style import display_in_notebook, save_figure
-from ctxexp.report.wording import LabelledResults, average_seeds, unique_labels
+from ctxexp.report.wording import LabelledResults, unique_labels
 from ctxexp.results.results import mix_mark
 from ctxexp.results.values import COLUMNS, Key, Values
 

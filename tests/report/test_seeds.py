@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ctxexp.report import LabelledResults
-from ctxexp.report.wording import average_seeds
+from ctxexp.report.related_runs import average_seeds
 from ctxexp.results import Estimates, Key
 from tests.sample_results import results
 

@@ -1,4 +1,4 @@
-"""One self-contained interactive page of runs: charts, tables, the runs.
+"""One self-contained interactive page of runs: charts, tables, the models side by side, the runs.
 
 (Plotly draws each panel; its own page writer has no switch that shows or hides a run in all panels at once.)"""
 
@@ -19,9 +19,10 @@ from ctxexp.progress import show
 from ctxexp.report import charts, reference_curves, wording
 from ctxexp.report.findings import comparison_finding
 from ctxexp.report.page.explorer import explorer_data
-from ctxexp.report.page.side_by_side import AT, side_row
+from ctxexp.report.related_runs import Training
 from ctxexp.report.style import PALETTE
-from ctxexp.report.wording import LabelledResults, Training
+from ctxexp.report.wording import LabelledResults
+from ctxexp.results.results import Results, keys_beside, main_key, mix_mark
 from ctxexp.results.run_info import RunInfo
 from ctxexp.results.values import Key
 
@@ -36,6 +37,7 @@ _STATISTICS = {
 _PARTS = ("model", "corpus", "transform", "baseline", "mix", "pooling", "resampled")  # of a run's metadata
 PLOTLY = Path(__file__).with_name("plotly-basic.min.js.gz")
 """plotly.js-basic-dist-min 3.7.0, which has the kinds of charts that the page draws; the page unpacks it."""
+AT = ("last layer", "highest layer", "lowest layer")  # of a measure, in the table of models side by side
 OPEN_FLAG = "--open"
 _opens = False  # whether the command asked for its page in the browser
 
@@ -168,6 +170,47 @@ def _line(line: charts.Line) -> dict[str, object]:
 def _plain(value: object) -> object:
     """JSON's types; NaN as null."""
     return [v if np.isfinite(v) else None for v in value.tolist()] if isinstance(value, np.ndarray) else value
+
+
+def side_row(measure: str, task: str, runs: Sequence[LabelledResults]) -> dict[str, Any]:
+    """A measure's row: its title, its curve's name, the models' labels, and a model's cells by place (`AT`), none where
+    it hasn't got the measure."""
+    keys = [main_key(results, measure, task) for _, results in runs]
+    labels = wording.mix_labels(measure, runs)
+    cells = []
+    for (label, results), key, shown in zip(runs, keys, labels, strict=True):
+        cells.append(_side_cells(results, key, mix_mark(results, measure) * (shown != label)))
+    title = wording.full_title(measure, task, [results for _, results in runs])
+    return {"title": title, "curve": str(next(filter(None, keys))), "labels": labels, "cells": cells}
+
+
+def _side_cells(results: Results, key: Key | None, mark: str) -> dict[str, dict[str, Any]]:
+    """A model's cells; `mark`: the bands that the run's text fills, where that of another run fills others."""
+    if key is None or not np.isfinite(y := results.by_key[key].value).any():
+        return {}
+    last = max(results.info.model.layers, default=len(y) - 1)
+    layers = dict(zip(AT, (last, int(np.nanargmax(y)), int(np.nanargmin(y))), strict=True))
+    return {at: _side_cell(results, key, layer, at, mark) for at, layer in layers.items() if np.isfinite(y[layer])}
+
+
+def _side_cell(results: Results, key: Key, layer: int, at: str, mark: str) -> dict[str, Any]:
+    """A value in a layer with its interval (None: not known); how it is read; and what stands beside it there: raw and
+    chance, by name and as they are read."""
+    value, *ends = (float(part[layer]) for part in results.by_key[key])
+    text, has_interval = wording.table_number(value), bool(np.isfinite(ends).all())
+    if has_interval and results.info.seeds:
+        text += f" ± {wording.table_number((ends[1] - ends[0]) / 2)}"
+    elif has_interval:
+        text += f" [{', '.join(map(wording.table_number, ends))}]"
+    if at != AT[0]:
+        text += f" (layer {layer})"
+    curves = {name: results.by_key[other].value for name, other in keys_beside(results, key).items()}
+    beside = {name: float(curve[layer]) for name, curve in curves.items() if np.isfinite(curve[layer])}
+    aside = ", ".join(
+        filter(None, [mark, *(f"{name} {wording.table_number(number)}" for name, number in beside.items())])
+    )
+    low, high = ends if has_interval else (None, None)
+    return {"layer": layer, "value": value, "low": low, "high": high, "text": text, "beside": beside, "aside": aside}
 
 
 def _runs_table(runs: Sequence[LabelledResults]) -> PageTable:
