@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.published import published_data
 from tests.warm import Warm
 
 # Workers and commands side by side: with a thread a core each they would mostly wait for each other, at full load.
@@ -18,16 +19,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # As the command line does: libraries make 350,000 objects that stay.
 gc.set_threshold(100_000, 20, 100)
 
-ROOT = Path(__file__).resolve().parent.parent
-
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder of evaluation data and ELMo fixtures (CTXEXP_SHARED, or `shared` beside the checkout)."""
-    folder = Path(os.environ.get("CTXEXP_SHARED") or ROOT.parent / "shared")
-    if not folder.is_dir():
-        pytest.skip(f"no evaluation data: {folder} is not there (set CTXEXP_SHARED)")
-    return folder
+    """The folder of evaluation data and ELMo fixtures."""
+    return published_data()
 
 
 @pytest.fixture(scope="session")

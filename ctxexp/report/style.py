@@ -173,7 +173,12 @@ def save_figure(figure: Figure, folder: Path, name: str, kinds: Sequence[str] = 
     paths = [folder / f"{file_stem(name)}.{kind}" for kind in kinds]
     undated: Any = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     options: Any = {"png": {"pil_kwargs": {"compress_level": 3}}}  # no larger than 6 makes it, in half the time
-    style: Any = {"svg.hashsalt": "ctxexp", "figure.autolayout": False, "figure.constrained_layout.use": False}
+    style: Any = {
+        "svg.hashsalt": "ctxexp",
+        "pdf.fonttype": 42,
+        "figure.autolayout": False,
+        "figure.constrained_layout.use": False,
+    }
     with warnings.catch_warnings(), matplotlib.rc_context(style):
         # a label in a script that the bundled font lacks is drawn as boxes: no reason to fail a finished run
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)

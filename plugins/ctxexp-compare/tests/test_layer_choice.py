@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +25,7 @@ from benchmarks.layer_choice import WORLDS, sample
 from ctxexp import Block, Group
 from ctxexp.command import Experiment, configured, registry
 from ctxexp.errors import ConfigError, DataError, MetricError, ModelError, UnknownName
+from tests.published import published_data
 from tests.seeds import daily_seed
 
 
@@ -245,10 +245,7 @@ def test_a_score_stands_once_and_no_word_is_missing(tmp_path: Path) -> None:
 
 
 def test_released_scores_give_the_published_gain() -> None:
-    shared = Path(os.environ.get("CTXEXP_SHARED") or Path(__file__).resolve().parents[4] / "shared")
-    file = shared / "data" / "released" / "skean_2025" / "mteb_by_layer.csv.xz"
-    if not file.exists():
-        pytest.skip("needs the released results of Skean et al. 2025")
+    file = published_data("data", "released", "skean_2025", "mteb_by_layer.csv.xz")
     chosen = choose(score_file_table(file, "pythia-410m", "pythia-410m@step1"))
     assert chosen.best == Candidate(17)
     assert round(chosen.gains["last"].held_out, 2) == 5.06  # as the claims on that paper have it

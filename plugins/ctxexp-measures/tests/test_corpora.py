@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tarfile
 import zipfile
 from collections import Counter
@@ -16,6 +15,7 @@ from ctxexp_measures.senses.corpora.wic import wic
 
 from ctxexp.command import Experiment, configured
 from ctxexp.errors import DataError
+from tests.published import published_data
 
 XML = """<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE SimpleWsdDoc SYSTEM "simple-wsd-doc.dtd">
@@ -117,10 +117,7 @@ def test_a_download_is_whole_or_not_there(kind: str, tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The published sets, unpacked: all but most of SemCor."""
-    root = Path(os.environ.get("CTXEXP_SHARED") or Path(__file__).resolve().parents[4] / "shared")
-    packed, folder = root / "data" / "senses", tmp_path_factory.mktemp("senses")
-    if not packed.is_dir():
-        pytest.skip(f"no {packed}")
+    packed, folder = published_data("data", "senses"), tmp_path_factory.mktemp("senses")
     with tarfile.open(packed / "wic.tar.xz") as archive:
         # The filter came with 3.11.4; Debian 12 has 3.11.2.
         archive.extraction_filter = getattr(tarfile, "data_filter", None) or (lambda member, _: member)

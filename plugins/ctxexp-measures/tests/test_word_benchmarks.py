@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import math
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,6 +34,7 @@ from scipy.stats import spearmanr
 from ctxexp.errors import DataError
 from ctxexp.maths import kmeans
 from tests.composed import run_command_line
+from tests.published import published_data
 
 ALL = [f"w{i}" for i in range(40)]
 KNOWN = ALL[:30]  # ten words have no vector
@@ -287,11 +287,8 @@ def test_malformed_files(data: Path, name: str, file: str, text: str, message: s
 
 @pytest.fixture
 def published() -> Path:
-    """The benchmarks as their publishers give them (in the folder CTXEXP_SHARED, or `shared` beside the checkout)."""
-    folder = Path(os.environ.get("CTXEXP_SHARED") or Path(__file__).resolve().parents[4] / "shared") / "data" / "word"
-    if not folder.is_dir():
-        pytest.skip(f"no evaluation data: {folder} is not there (set CTXEXP_SHARED)")
-    return folder
+    """The benchmarks as their publishers give them."""
+    return published_data("data", "word")
 
 
 def test_the_published_counts(published: Path) -> None:
