@@ -49,6 +49,11 @@ class Pipeline:
         source = str(path.parent if file else path)
         self.tokenizer: Any = AutoTokenizer.from_pretrained(source, **file)
         self.model: Any = AutoModel.from_pretrained(source, dtype=torch.float32, **file).eval()
+        if file:  # which is kept as what it was quantised from
+            states, config = self.model.state_dict(), self.model.config
+            vars(config).pop("quantization_config", None)
+            self.model = AutoModel.from_config(config, dtype=torch.float32).eval()
+            self.model.load_state_dict(states)
         self.model.save_pretrained(self.folder)
         self.tokenizer.save_pretrained(self.folder)
         self.model = AutoModel.from_pretrained(self.folder, dtype=torch.float32).eval()

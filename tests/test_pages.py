@@ -39,7 +39,6 @@ ELSEWHERE = {
     "floors": "2.5%",
     "claims": "6 12 32",
     "families": "2025",
-    "checks": "70 200",
 }
 """Numbers of the prose after a block that its table lacks: years, sizes, layers, what others or other runs gave."""
 

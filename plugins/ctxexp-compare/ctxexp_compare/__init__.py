@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from ctxexp_compare.attention_sinks.sinks import Sinks, WithoutSinks, sink_mask
     from ctxexp_compare.checks.check import check
     from ctxexp_compare.checks.make import pin
-    from ctxexp_compare.checks.tokens import token_vectors
     from ctxexp_compare.cka import Cka
     from ctxexp_compare.contract import ComparisonScore, NullDistribution, Sample, TwoSpaces
     from ctxexp_compare.floors.make import floor
@@ -56,7 +55,6 @@ __all__ = [
     "similarities",
     "sink_mask",
     "sinks",
-    "token_vectors",
 ]
 
 __getattr__ = lazy_names(__name__, __file__)

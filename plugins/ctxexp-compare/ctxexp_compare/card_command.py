@@ -10,7 +10,8 @@ from tempfile import TemporaryDirectory
 from ctxexp import Results, load, measure
 from ctxexp.errors import ConfigError, DataError
 from ctxexp.report import Document
-from ctxexp_compare.floors.command import high_cosines, value_errors
+from ctxexp_compare.checks.encoding import light_errors
+from ctxexp_compare.floors.command import high_cosines
 from ctxexp_compare.interface import run_folders
 from ctxexp_compare.light.floor import Floor
 from ctxexp_compare.model_card import card as card_of
@@ -50,7 +51,7 @@ def card(
         except (OSError, ValueError, LookupError, TypeError):
             wanted = f"as ctxexp layer MODEL out={layer} writes it"
             raise DataError(f"layer={layer}: it holds no layer.json, {wanted}") from None
-    with value_errors():
+    with light_errors():
         measured += high_cosines(Floor.load(floor)) if floor else []
     model_card = card_of(_results(run, text, options), title, typed, measured)
     return Document([f"warning: {line}" for line in model_card.warnings], files=write(model_card, out))

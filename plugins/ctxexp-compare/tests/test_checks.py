@@ -10,7 +10,7 @@ import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,9 @@ import numpy as np
 import pytest
 import torch
 from ctxexp_compare import Pin, check, pin
-from ctxexp_compare.checks.layers import RESOLUTION, tolerance
-from ctxexp_compare.checks.make import Rerun
-from ctxexp_compare.checks.text import choose_rows
 from ctxexp_compare.light.files import read_matrix
 from ctxexp_compare.light.server import Server
-from ctxexp_compare.light.sketch import Sketch, directions, row_moves, sketch
-from ctxexp_compare.light.vectors import answering_cosine, changed_neighbours, from_vectors, unit
+from ctxexp_compare.light.vectors import changed_neighbours, from_vectors, unit
 from ctxexp_compare.light.verdict import REMEDIES, judge, symptom
 from safetensors.numpy import load_file, save_file
 from tokenizers import Tokenizer, normalizers
@@ -55,9 +51,9 @@ ORDER = np.array([1, 0, *range(2, 120)])
         (lambda x: x.astype(np.float32), "same", "", ""),
         (lambda x: x.astype(np.float16), "rounded", "", "float16"),
         (lambda x: torch.from_numpy(x).bfloat16().float().numpy(), "rounded", "", "bfloat16"),
-        (lambda x: x + RNG.normal(size=x.shape) * 0.05 / 8, "rounded", "", "8 bits"),
-        (lambda x: x + RNG.normal(size=x.shape) * 0.2 / 8, "rounded", "", "4 bits"),
-        (lambda x: np.round(x * 127 / np.abs(x).max(axis=1, keepdims=True)), "different", "normalising", "8 bits"),
+        (lambda x: x + RNG.normal(size=x.shape) * 0.05 / 8, "rounded", "", "8bit"),
+        (lambda x: x + RNG.normal(size=x.shape) * 0.2 / 8, "rounded", "", "4bit"),
+        (lambda x: np.round(x * 127 / np.abs(x).max(axis=1, keepdims=True)), "different", "normalising", "bfloat16"),
         (lambda x: 3 * x, "different", "normalising", ""),
         (lambda x: x[:, :16], "different", "dimensions cut", ""),
         (lambda x: unit(x[:, -32:]), "different", "dimensions cut", ""),
@@ -73,7 +69,7 @@ def test_what_vectors_alone_show(change: Callable[[Any], Any], verdict: str, cau
     found = judge(VECTORS, b, from_vectors(VECTORS, b))
     assert (found.verdict, found.cause, found.rounding) == (verdict, cause, rounding)
     assert found.passes() == (verdict == "same")
-    assert found.passes("4 bits") == (verdict in ("same", "rounded"))
+    assert found.passes("4bit") == (verdict in ("same", "rounded"))
     assert bool(found.remedy) == bool(cause) == (cause in REMEDIES)
 
 
@@ -89,11 +85,10 @@ def test_the_effects_on_neighbours_and_thresholds() -> None:
     assert changed_neighbours(a[:5], a[:5]) is None
     searched = changed_neighbours(a, a, (a[:7], a[:7]))
     assert searched == (0, 0, 0, 7)
-    answer = answering_cosine(a, a @ np.diag(rng.uniform(0.5, 1.5, 64)), 0.5)
-    assert answer is not None
-    assert answer.low <= answer.value <= answer.high
-    assert answering_cosine(a, a, 0.5) == pytest.approx((0.5, 0.5, 0.5, 120), abs=0.01)
-    assert answering_cosine(a, a, 0.999) is None
+    assert check(a, a, cosine=0.65).cosine.cosine == pytest.approx(0.65)  # type: ignore[union-attr]
+    assert "as many pairs" not in " ".join(check(a, a, cosine=0.65).sentences)
+    assert "answers none: fewer than" in " ".join(check(a, a, cosine=0.999).sentences)
+    assert check(a[:30], a[:30], cosine=0.5).cosine is None  # of so few texts
 
 
 def test_texts_of_a_kind_that_alone_moved() -> None:
@@ -138,7 +133,7 @@ def test_files_of_vectors_are_read(tmp_path: Path) -> None:
         check(x, tmp_path / "none.npy")
     with pytest.raises(DataError, match="has 5 rows, the array 4"):
         check(tmp_path / "a.npy", x[:4])
-    with pytest.raises(ConfigError, match="text=: which texts"):
+    with pytest.raises(DataError, match="text=: which texts"):
         check("bert", x)
 
 
@@ -154,6 +149,39 @@ def test_planted_faults_of_a_pipeline_are_named(name: str, tmp_path: Path) -> No
         found = check(str(pipeline.folder), candidate, text=bench.TEXTS)
         assert cause in found.cause.split(" and "), (fault, found.sentences)
         assert found.remedy
+
+
+def test_two_causes_together_are_both_named(tmp_path: Path) -> None:
+    """One behind the other; where nothing fits, no cause is."""
+    full = bench.Pipeline("bert", str(mini("bert")), tmp_path, is_full=True)
+    plants: dict[str, dict[str, Any]] = {
+        "pooling and prompt": {"read": partial(full.ids, prompt=""), "pool": partial(full.pool, pooling="cls")},
+        "another layer and prompt": {"read": partial(full.ids, prompt="query: "), "layer": 2},
+    }
+    for causes, plant in plants.items():
+        found = check(str(full.folder), full.vectors(bench.TEXTS, **plant), text=bench.TEXTS)
+        assert sorted(found.cause.split(" and ")) == sorted(causes.split(" and ")), found.sentences
+        assert found.remedy.count("; ") == 1
+    turned = full.vectors(bench.TEXTS, layer=1)[:, ::-1] + full.vectors(bench.TEXTS)
+    assert check(str(full.folder), turned, text=bench.TEXTS).cause == ""
+
+
+def test_a_model_in_memory_is_asked_as_it_serves(tmp_path: Path) -> None:
+    """Of sentence-transformers, on either side, and whose queries' neighbours change."""
+    library = pytest.importorskip("sentence_transformers", reason="the library sentence-transformers is not installed")
+    full = bench.Pipeline("bert", str(mini("bert")), tmp_path, is_full=True)
+    texts, queries = [one.text for one in polysemy().sentences[:40]], ["the bank?", "a river", "which key is mine"]
+    model = library.SentenceTransformer(str(full.folder), device="cpu")
+    assert check(str(full.folder), model, text=texts).verdict == "same"
+    assert check(model, str(full.folder), text=texts).verdict == "same"
+    model.default_prompt_name = None
+    found = check(str(full.folder), model, text=texts, queries=queries)
+    assert (found.verdict, found.cause, found.is_search) == ("different", "prompt", True)
+    assert found.neighbours is not None
+    assert found.neighbours.n == 3
+    assert "3 queries" in " ".join(found.sentences)
+    with pytest.raises(DataError, match="which files and pins can't give"):
+        check(str(full.folder), full.vectors(texts), text=texts, queries=queries)
 
 
 # servers
@@ -240,7 +268,7 @@ def test_a_key_is_sent_and_never_shown(serve: Any, monkeypatch: pytest.MonkeyPat
         assert "sesame" not in str(caught.value)
         assert server.requests[-1][2]["Authorization"] == "Bearer sesame-123"
     assert not other.requests  # no key follows a redirection
-    with pytest.raises(ConfigError, match="no such environment variable"):
+    with pytest.raises(DataError, match="no such environment variable"):
         check(VECTORS, server.url, text=["a"], key="NOT_THERE")
     assert Server("http://me:pass@host/x?key=secret").title == "http://host/x"
     with pytest.raises(DataError, match="no server answers there"):
@@ -255,6 +283,11 @@ def test_what_a_server_does_to_requests(serve: Any) -> None:
         x = np.array(rows_of(body["input"]))
         return 200, {"data": indexed((x + x.mean(axis=0) * (len(x) > 1)).tolist())}
 
+    def first_alone(path: str, body: Any) -> tuple[int, Any]:
+        """As llama.cpp's server, in whose requests of several texts the first alone is right."""
+        x = np.array(rows_of(body["input"]))
+        return 200, {"data": indexed([*x[:1].tolist(), *(x[1:] + x[:-1]).tolist()])}
+
     def unsteady(path: str, body: Any) -> tuple[int, Any]:
         x = np.array(rows_of(body["input"]))
         return 200, {"data": indexed((x + 0.01 * np.random.default_rng().normal(size=x.shape)).tolist())}
@@ -264,7 +297,10 @@ def test_what_a_server_does_to_requests(serve: Any) -> None:
             return 413, {"error": "too long"}
         return 200, {"data": indexed(rows_of(body["input"]))}
 
-    assert check(a, serve(leaking).url, text=texts).cause == "padding"
+    found = check(a, serve(leaking).url, text=texts)
+    assert (found.cause, found.remedy) == ("batch that leaks", REMEDIES["batch that leaks"])
+    assert check(a, serve(leaking).url, text=texts, batch=1).verdict == "same"
+    assert check(a, serve(first_alone).url, text=texts).cause == "batch that leaks"
     assert check(a, serve(unsteady).url, text=texts).cause == "unstable"
     found = check(a, serve(strict).url, text=texts)
     assert found.verdict == "same"
@@ -326,11 +362,15 @@ def swap_pieces(tokenizer: Any) -> None:
 
 
 PLANTED: dict[str, tuple[dict[str, Any], str, str]] = {  # what is changed, the cause, and words of it
-    "blocks swapped": ({"change": swap_blocks}, "weights", "blocks 2 and 3 are swapped"),
-    "a norm": ({"change": lambda m: m.encoder.layer[-1].output.LayerNorm.weight.mul_(1.02)}, "weights", "norm"),
+    "blocks swapped": ({"change": swap_blocks}, "weights", "32 of 71 tensors changed (encoder.layer.2."),
+    "a norm": (
+        {"change": lambda m: m.encoder.layer[-1].output.LayerNorm.weight.mul_(1.02)},
+        "weights",
+        "output.LayerNorm.weight",
+    ),
     "epsilon": ({"change": widen_epsilon}, "", "all weights are what they were"),
-    "int8": ({"change": round_all}, "", "rounded, as 8 bits would"),
-    "accents": ({"retokenize": strip_accents}, "tokenizer", "other settings"),
+    "int8": ({"change": round_all}, "", "rounded, as 8bit would"),
+    "accents": ({"retokenize": strip_accents}, "tokenizer", "texts have other pieces"),
     "pieces": ({"retokenize": swap_pieces}, "tokenizer", "another vocabulary"),
     "window": ({"retokenize": lambda t: setattr(t, "model_max_length", 100)}, "text cut", "window 128 -> 100"),
     "pooling": ({"pooling": "last"}, "pooling", "pooling mean -> last"),
@@ -344,8 +384,8 @@ def original() -> Original:
 
 @pytest.fixture(scope="module")
 def pinned(original: Original) -> Pin:
-    text = [sentence.text for sentence in polysemy().sentences[:12]]
-    return pin(original.encoder(), text=text, reruns=(Rerun(1),), occurrences=80)
+    text = [*(sentence.text for sentence in polysemy().sentences[:12]), "Zo\u00eb's caf\u00e9"]
+    return pin(original.encoder(), text=text)
 
 
 def arrays(layers: np.ndarray) -> ctxexp.Encoder:
@@ -397,7 +437,7 @@ def planted_pipelines(network: Path) -> dict[str, tuple[Any, str, str]]:
         "fewer columns": (made(truncate_dim=6), "", "sentence width 8 -> 6"),
         "shorter": (made(max_seq_length=20), "text cut", "sentence window 30 -> 20"),
         "prompt not pooled": (made(include_prompt=False), "pooling", "sentence include_prompt True -> False"),
-        "lower-cased": (made(do_lower_case=True), "tokenizer", "33 of 45 sentences"),
+        "lower-cased": (made(do_lower_case=True), "tokenizer", "texts have other pieces"),
         "network": (redrawn, "weights", "embeddings.word_embeddings.weight"),
     }
 
@@ -410,7 +450,7 @@ def test_changes_of_a_pipeline_are_named(tmp_path: Path) -> None:
     every, reference = planted_pipelines(make("bert", tmp_path / "bert")), None
     for name, (model, cause, words) in every.items():
         made = encoder(saved(model, tmp_path / f"model {name}"))
-        reference = reference or pin(made, reruns=(Rerun(1),))
+        reference = reference or pin(made)
         found = check(reference, made, batch=7)
         assert found.verdict == ("different" if name else "same"), (name, found.sentences)
         assert words in found.sentences[0], (name, found.sentences)
@@ -420,11 +460,10 @@ def test_changes_of_a_pipeline_are_named(tmp_path: Path) -> None:
 
 def test_a_pin_is_small_and_read_back_whole(pinned: Pin, original: Original, tmp_path: Path) -> None:
     file = tmp_path / "bert.pin"
-    assert pinned.save(file) < 150_000
+    assert pinned.save(file) < 50_000
     read = Pin.load(str(file))
     assert np.array_equal(read.vectors, pinned.vectors)
-    none: dict[str, Any] = dict.fromkeys(("sketch", "rows", "noise", "vectors", "vector_texts", "facts"), 0)
-    assert replace(read, **none) == replace(pinned, **none)
+    assert (read.texts, read.lengths, read.noise) == (pinned.texts, pinned.lengths, pinned.noise)
     assert json.loads(json.dumps(pinned.facts)) == read.facts
     assert check(read, original.encoder(), batch=5).verdict == "same"
     assert check(file, pinned.vectors).verdict == "same"
@@ -438,55 +477,20 @@ def test_a_pin_is_small_and_read_back_whole(pinned: Pin, original: Original, tmp
         check(tmp_path / "other.pin")
 
 
-def test_projections_are_as_long_as_vectors_and_the_same_everywhere() -> None:
-    assert np.sign(directions(3, 4, 0)).astype(int).tolist() == [[1, -1, -1, 1], [1, 1, -1, -1], [1, -1, 1, -1]]
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(1, 50, 30)) * rng.uniform(0, 3, size=30)
-    lengths = np.mean([np.square(sketch(x, 4, seed).projections).sum(axis=2) for seed in range(400)], axis=0)
-    assert lengths == pytest.approx(np.square(x).sum(axis=2), rel=0.2)
-    one = sketch(x, 4, 0)
-    assert one.lengths[0] == pytest.approx(np.linalg.norm(x[0], axis=1))
-    pair = x[0, 49] @ x[0, 0] / np.linalg.norm(x[0, 49]) / np.linalg.norm(x[0, 0])
-    assert one.cosines[0, 49] == pytest.approx(pair, abs=1e-6)
-    moved = row_moves(one, sketch(1.1 * x, 4, 0))
-    assert moved == pytest.approx(np.linalg.norm(0.1 * x[0] @ directions(30, 4, 0), axis=1) / one.lengths, rel=1e-4)
-    zero = Sketch(np.zeros((1, 1, 2)), np.zeros((1, 1)), np.zeros((1, 1)))
-    assert row_moves(zero, zero)[0, 0] == 0
-
-
-def test_rows_are_of_every_kind() -> None:
-    rng = np.random.default_rng(0)
-    pieces = [rng.integers(1, 4, size=n) for n in (8, 300, 12, *[9] * 30)]
-    rows = choose_rows(pieces, 200)
-    assert len(rows) == len({*zip(rows.sentence.tolist(), rows.unit.tolist(), strict=True)}) == 200
-    assert (rows.unit[rows.sentence == 1].min(), rows.unit[rows.sentence == 1].max()) == (0, 299)
-    assert min((rows.n_pieces > 1).sum(), (rows.n_pieces == 1).sum()) >= 20
-
-
-def test_what_layers_alone_show() -> None:
+def test_vectors_of_words_are_compared_where_a_model_has_none_of_texts() -> None:
     x = np.random.default_rng(0).normal(size=(5, 40, 16)).astype(np.float32)
-    reference = pin(arrays(x), occurrences=40)
+    reference = arrays(x)
     turn = np.linalg.qr(np.random.default_rng(1).normal(size=(16, 16)))[0]
-    lengths = np.linalg.norm(x, axis=2, keepdims=True)
     cases = {
         "rotated (lengths and cosines": x @ turn,
-        "scaled by 2: cosines": 2 * x,
-        "normalising (each vector has the length 1": x / lengths,
-        "lengths changed, cosines didn't": x / np.sqrt(lengths),
-        "layers are shifted by +1: layer 0 is what layer 1 was": x[[1, 2, 3, 4, 4]],
-        "layer 1 is what layer 3 was; layer 3 is what layer 1 was": x[[0, 3, 2, 1, 4]],
-        "layer 4 alone, the last": np.concatenate([x[:4], x[4:] + x[:1]]),
-        "layer 2 alone: what is given out": np.concatenate([x[:2], x[2:3] + x[:1], x[3:]]),
-        "from block 2 on": np.concatenate([x[:2], x[2:] + x[:1]]),
-        "from the input layer on": x + x[::-1],
+        "normalising (lengths are 2 times": 2 * x,
     }
     for words, changed in cases.items():
         found = check(reference, arrays(changed.astype(np.float32)))
         assert found.verdict == "different"
         assert words in found.sentences[0], (words, found.sentences)
-    assert check(reference, arrays(x * np.float32(1 + 1e-6))).verdict == "same"
-    assert [*found.layers[0]] == ["layer", "moved_by", "noise", "tolerance", "moved"]
-    assert (tolerance(np.array([0, 1e-4]), "float32") == [RESOLUTION["float32"], 4e-4]).all()
+    found = check(reference, arrays(x * np.float32(1 + 1e-6)))
+    assert found.verdict == "same"
 
 
 def test_changes_that_no_vector_shows_are_told(pinned: Pin, original: Original) -> None:
@@ -504,44 +508,30 @@ def test_changes_that_no_vector_shows_are_told(pinned: Pin, original: Original) 
         assert f"1 of 71 tensors changed ({name}), which no vector of these texts shows" in found.detail
 
 
-def test_files_that_no_vector_shows_are_told(
+def test_a_word_that_no_text_has_is_told_in_a_file_of_vectors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """A tokenizer's file whose change moves no piece, and a word that the pinned text hasn't, in a file of vectors."""
     monkeypatch.chdir(tmp_path)
     Path("text.txt").write_text("\n".join(sentence.text for sentence in polysemy().sentences[:6]))
-    shutil.copytree(mini("gpt2"), "model")
     words = sorted({word for sentence in polysemy().sentences[:6] for word in sentence.words})
     Path("words.vec").write_text("".join(f"{word} {i} 1\n" for i, word in enumerate([*words, "unseen"])))
-    config, content = "model/tokenizer_config.json", "tensors changed (the file's content)"
-    plants = [
-        ("huggingface model.checkpoint=./model", config, "}", ', "note": 1}', "another tokenizer_config.json"),
-        ("word_vectors model.path=words.vec", "words.vec", "unseen ", "unseen 1", content),
-    ]
-    for model, file, before, after, told in plants:
-        assert run_command_line(["pin", model, "out=a.pin", "text=text.txt", "occurrences=20", "replace=true"]) == 0
-        assert run_command_line(["check", "a.pin"]) == 0
-        start, found, end = Path(file).read_text().rpartition(before)
-        Path(file).write_text(start + found.replace(before, after) + end)
-        capfd.readouterr()
-        assert run_command_line(["check", "a.pin"]) == 1
-        assert told in capfd.readouterr().out
+    assert run_command_line(["pin", "word_vectors model.path=words.vec", "out=a.pin", "text=text.txt"]) == 0
+    assert run_command_line(["check", "a.pin"]) == 0
+    Path("words.vec").write_text(Path("words.vec").read_text().replace("unseen ", "unseen 1"))
+    capfd.readouterr()
+    assert run_command_line(["check", "a.pin"]) == 1
+    assert "tensors changed (the file's content)" in capfd.readouterr().out
 
 
 def test_mistakes_are_answered(pinned: Pin, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    x = np.random.default_rng(0).normal(size=(2, 40, 16)).astype(np.float32)
-    with pytest.raises(ConfigError, match=r"has 5 layers of 192, .* 2 of 16: no vector"):
-        check(pinned, arrays(x))
-    with pytest.raises(ConfigError, match="occurrences=5: expected 20 to 1,000"):
-        pin(arrays(x), occurrences=5)
     with pytest.raises(ConfigError, match="has its own text"):
         check(pinned, "bert", text=["a"])
     pinned.save(tmp_path / "bert.pin")
     for args, words in {
         ("check", str(tmp_path / "bert.pin")): "is of a model in memory: name one",
         ("check", "bert"): "name the candidate",
-        ("passport", "v.npz", "gpt2", "text=a.txt"): "ctxexp check gpt2 v.npz text=a.txt",
-        ("diff", "bert", "gpt2", "margin=.1"): "ctxexp check bert gpt2",
+        ("passport", "v.npz", "gpt2", "text=a.txt"): "ctxexp check MODEL FILE text=TEXT",
+        ("diff", "bert", "gpt2", "margin=.1"): "ctxexp check A B",
     }.items():
         assert run_command_line(list(args)) == 2
         assert words in capfd.readouterr().err
@@ -550,9 +540,9 @@ def test_mistakes_are_answered(pinned: Pin, tmp_path: Path, capfd: pytest.Captur
 def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     Path("text.txt").write_text("The bank of the river was wet.\nA bank lends money to Zoë's uncle, you know.\n" * 2)
-    assert run_command_line(["pin", "gpt2", "text=text.txt", "occurrences=20"]) == 0
+    assert run_command_line(["pin", "gpt2", "text=text.txt"]) == 0
     said = capfd.readouterr().out
-    assert re.match(r"20 words in 5 layers and 2 texts, \d+ kB; reruns move vectors by at most .*\ngpt2.pin$", said)
+    assert re.match(r"2 texts, \d+ kB; reruns move vectors by at most .*\ngpt2.pin$", said)
     assert run_command_line(["check", "gpt2.pin"]) == 0
     assert capfd.readouterr().out.startswith("same: vectors differ by ")
     assert run_command_line(["check", "gpt2.pin", "options=model.final_norm=false", "out=check.csv"]) == 1
@@ -587,4 +577,4 @@ def test_the_lines_of_the_action_catch_a_changed_checkpoint(
     save_file(weights, tmp_path / "model" / "model.safetensors", metadata={"format": "pt"})
     capfd.readouterr()
     assert run_command_line(lines[0].split()[3:]) == 1
-    assert "weights of a norm changed (encoder.layer.2.output.LayerNorm.weight)" in capfd.readouterr().out
+    assert "1 of 69 tensors changed (encoder.layer.2.output.LayerNorm.weight)" in capfd.readouterr().out

@@ -117,7 +117,7 @@ def test_floors_and_mistakes_have_their_status(bare: Path, tmp_path: Path) -> No
         return done.returncode, done.stdout + done.stderr
 
     subprocess.run([str(bare), "-I", "-c", SCRIPT], cwd=tmp_path, capture_output=True, check=True)
-    status, said = typed("floor", "one.floor.json", "cosine=.5", "length=6,150")
+    status, said = typed("floor", "one.floor.json", "cosine=.5")
     assert (status, "of unrelated pairs reach it (" in said) == (0, True)
     assert typed("floor", "one.floor.json", "one.floor.json", "cosine=.5")[1].startswith("0.500 [")
     np.save(tmp_path / "few.npy", np.eye(3))

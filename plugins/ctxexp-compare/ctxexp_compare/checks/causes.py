@@ -1,5 +1,5 @@
 """What a reference model would give under each cause: its own ingredients, tokens, hidden states, pooling and modules,
-put together in another way. A cause is a row of CAUSES.
+put together in another way.
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,9 @@ LIMITS = (32, 64, 128, 256, 384, 512, 1024, 2048)  # tokens at which servers cut
 BATCHES = (8, 16, 32, 64)  # texts that servers pad to their longest
 KEPT = 4  # explanations that are tried on every text
 EXACT = 0.002  # of the plain error
+WELL = 0.1  # of the plain error: another cause isn't looked for behind one that leaves less
+FURTHER = 0.7  # of the error before it: what a cause leaves, at most
+FIRSTS = 2  # causes behind which another is looked for
 OWN = 1e-3  # the largest error of the reference's own recipe
 PROMPTS = (
     "query: ", "passage: ", "search_query: ", "search_document: ", "clustering: ", "classification: ",
@@ -34,11 +38,12 @@ class Recipe(NamedTuple):
 
     prompt: str = ""
     spelling: str = ""  # how the text is changed before it is tokenised: a key of SPELLINGS
-    case: str = ""  # of the tokenizer's own normaliser: kept, lower, accents
-    special: str = ""  # tokens around the text: none, twice, without the last, with the start's, with the end's
+    case: str = ""  # of the tokenizer's own normaliser: a key of CASES
+    special: str = ""  # tokens around the text: a key of SPECIAL
     limit: int | None = None
     from_left: bool = False
-    padding: str = ""  # to the longest of a batch, "all", or to a limit, with or without attention: "32 attended"
+    padding: str = ""  # to the longest of a batch, "all", or to a limit
+    is_attended: bool = False
     layer: int = -1
     norm: str = ""  # of the last hidden state: before; of another: after
     pooling: str = "mean"
@@ -65,6 +70,15 @@ MODES = {
     "weightedmean": "weighted mean", "mean_sqrt_len": "mean", "lasttoken": "last",
     "mean_text": "mean without special tokens",
 }  # fmt: skip  # of sentence-transformers, by our names; lengths don't count
+CASES = {"kept": "capitals are kept", "lower": "text is lower-cased", "accents": "accents are kept"}
+Ids = list[int]
+SPECIAL: Mapping[str, Callable[[Ids, Ids, Any], tuple[Ids, Ids]]] = {
+    "no special tokens": lambda front, back, roles: ([], []),
+    "special tokens twice": lambda front, back, roles: (front + front, back + back),
+    "no closing token": lambda front, back, roles: (front, back[:-1]),
+    "a start token before them": lambda front, back, roles: ([roles.bos_token_id, *front], back),
+    "an end token behind them": lambda front, back, roles: (front, [*back, roles.eos_token_id]),
+}  # of those before and behind the text, and the tokenizer's roles
 
 
 class Tokens(NamedTuple):
@@ -107,8 +121,8 @@ class Ingredients:
 
     def _vector(self, recipe: Recipe, number: int) -> np.ndarray:
         tokens = self.tokens(self.texts[number], recipe)
-        padded, is_attended = self._padded(recipe, number, len(tokens.ids))
-        states, before = self._states_of(tokens.ids, padded, is_attended=is_attended)
+        padded = self._padded(recipe, number, len(tokens.ids))
+        states, before = self._states_of(tokens.ids, padded, is_attended=recipe.is_attended)
         x = states[recipe.layer]
         if recipe.norm == "before" and before is not None:
             x = before
@@ -136,24 +150,11 @@ class Ingredients:
             ids, before, after = pieces.ids.tolist(), pieces.n_before, pieces.n_after
         front, own, back = ids[:before], ids[before : len(ids) - after], ids[len(ids) - after :]
         if recipe.special:
-            front, back = self._special(recipe.special, front, back)
+            front, back = SPECIAL[recipe.special](front, back, self.encoder.loaded.tokenizer)
         if recipe.limit is not None:
             room = max(recipe.limit - len(front) - len(back), 0)
             own = own[len(own) - room :] if recipe.from_left and len(own) > room else own[:room]
         return Tokens((*front, *own, *back), len(front), len(front) + len(own))
-
-    def _special(self, special: str, front: list[int], back: list[int]) -> tuple[list[int], list[int]]:
-        roles = self.encoder.loaded.tokenizer
-        if special == "none":
-            return [], []
-        if special == "twice":
-            return front + front, back + back
-        if special == "without the last":
-            return front, back[:-1]
-        number = roles.bos_token_id if special == "with the start's" else roles.eos_token_id
-        if special == "with the start's":
-            return [number, *front], back
-        return front, [*back, number]
 
     def _tokenizer(self, case: str) -> Any:
         """The tokenizer whose normaliser treats capitals or accents otherwise."""
@@ -174,19 +175,15 @@ class Ingredients:
             self._tokenizers[case] = Tokenizer.from_str(json.dumps(state))
         return self._tokenizers[case]
 
-    def _padded(self, recipe: Recipe, number: int, n: int) -> tuple[int, bool]:
-        """The length that a text is padded to (0: not), and whether its padding is attended to."""
+    def _padded(self, recipe: Recipe, number: int, n: int) -> int:
+        """The length that a text is padded to; 0: it isn't."""
         if not recipe.padding:
-            return 0, False
-        size, attention = recipe.padding.split(" ")
-        if size == "all":
-            longest = max(self.lengths)
-        elif int(size) in BATCHES:
-            start = number // int(size) * int(size)
-            longest = max(self.lengths[start : start + int(size)])
-        else:
-            longest = int(size)
-        return max(longest, n), attention == "attended"
+            return 0
+        if recipe.padding == "all":
+            return max(self.lengths)
+        size = int(recipe.padding)
+        start = number // size * size
+        return max(*self.lengths[start : start + size], n) if size in BATCHES else max(size, n)
 
     def _states_of(
         self, ids: tuple[int, ...], padded: int, *, is_attended: bool
@@ -254,95 +251,52 @@ class Ingredients:
         return np.asarray(out["sentence_embedding"][0].cpu().numpy())
 
 
-Variants = Iterator[tuple[str, Recipe]]
-
-
-def poolings(m: Ingredients) -> Variants:
+def variants(m: Ingredients, base: Recipe) -> Iterator[tuple[str, str, Recipe]]:
+    """Each cause, what it is in words, and the recipe that it makes of another; quick ones first."""
     for name in POOLINGS:
-        if name != m.own.pooling:
-            yield f"{name}, expected {m.own.pooling}", m.own._replace(pooling=name)
-
-
-def projections(m: Ingredients) -> Variants:
-    if getattr(m.view, "behind", None) is not None:
-        yield f"{', '.join(m.view.pipeline.modules[2:])} missing", m.own._replace(modules="none")
-        for choice in ("no activation", "no bias"):
-            yield f"Dense with {choice}", m.own._replace(modules=choice)
-
-
-def prompts(m: Ingredients) -> Variants:
-    if m.own.prompt:
-        yield f"{m.own.prompt!r} missing", m.own._replace(prompt="")
-    for prompt in dict.fromkeys((*m.prompts, *PROMPTS)):
-        if prompt and prompt != m.own.prompt:
-            yield f"{prompt!r}, expected {m.own.prompt!r}", m.own._replace(prompt=prompt)
-
-
-def other_layers(m: Ingredients) -> Variants:
+        if name != base.pooling:
+            yield "pooling", f"{name}, expected {base.pooling}", base._replace(pooling=name)
+    if getattr(m.view, "behind", None) is not None and not base.modules:
+        gone = f"{', '.join(m.view.pipeline.modules[2:])} missing"
+        for choice, text in {
+            "none": gone, "no activation": "Dense with no activation", "no bias": "Dense with no bias",
+        }.items():  # fmt: skip
+            yield "projection", text, base._replace(modules=choice)
     n = len(m.encoder.layer_numbers)
-    for layer in range(n - 2, -1, -1):
-        yield f"layer {layer}, expected {n - 1}", m.own._replace(layer=layer)
-        if m.encoder.norm:
-            yield f"layer {layer} after the last norm, expected {n - 1}", m.own._replace(layer=layer, norm="after")
-
-
-def norms(m: Ingredients) -> Variants:
-    yield "the last norm is left out", m.own._replace(norm="before")
-
-
-def shifts(m: Ingredients) -> Variants:
-    for shift in (1, -1):
-        where = "later" if shift > 0 else "earlier"
-        yield f"the pooled tokens begin or end one {where}", m.own._replace(shift=shift)
-
-
-def tokenizers(m: Ingredients) -> Variants:
-    for case, text in {
-        "kept": "capitals are kept", "lower": "text is lower-cased", "accents": "accents are kept",
-    }.items():  # fmt: skip
-        yield text, m.own._replace(case=case)
+    for layer, norm in product(range(n - 2, -1, -1), ("", "after") if m.encoder.norm else ("",)):
+        after = " after the last norm" * bool(norm)
+        yield "another layer", f"layer {layer}{after}, expected {n - 1}", base._replace(layer=layer, norm=norm)
+    yield "before the norm", "the last norm is left out", base._replace(norm="before")
+    for shift, where in {1: "later", -1: "earlier"}.items():
+        yield "one token off", f"the pooled tokens begin or end one {where}", base._replace(shift=shift)
+    for prompt in dict.fromkeys(("", *m.prompts, *PROMPTS)):
+        if prompt != base.prompt:
+            text = f"{prompt!r}, expected {base.prompt!r}" if prompt else f"{base.prompt!r} missing"
+            yield "prompt", text, base._replace(prompt=prompt)
+    for case, text in CASES.items():
+        yield "tokenizer", text, base._replace(case=case)
     roles = m.encoder.loaded.tokenizer
-    wanted = {"none": "no special tokens", "twice": "special tokens twice", "without the last": "no closing token"}
-    wanted |= {"with the start's": "a start token before them"} if roles.bos_token_id is not None else {}
-    wanted |= {"with the end's": "an end token behind them"} if roles.eos_token_id is not None else {}
-    for special, text in wanted.items():
-        yield text, m.own._replace(special=special)
+    lacking = {"a start token before them": roles.bos_token_id, "an end token behind them": roles.eos_token_id}
+    for special in SPECIAL:
+        if lacking.get(special, 0) is not None:
+            yield "tokenizer", special, base._replace(special=special)
     for spelling in SPELLINGS:
-        if spelling != m.own.spelling:
-            yield f"text is read {spelling}", m.own._replace(spelling=spelling)
-
-
-def cuts(m: Ingredients) -> Variants:
+        if spelling != base.spelling:
+            yield "tokenizer", f"text is read {spelling}", base._replace(spelling=spelling)
     window = m.encoder.window
     for limit in dict.fromkeys((*LIMITS, window)):
-        if limit != m.own.limit and (window is None or (limit or 0) <= window) and (limit or 1e9) < max(m.lengths) * 4:
-            yield f"at {limit} tokens, expected {m.own.limit}", m.own._replace(limit=limit)
-    if m.own.limit:
-        yield "from its beginning, not its end", m.own._replace(from_left=not m.own.from_left)
-
-
-def paddings(m: Ingredients) -> Variants:
-    window = m.encoder.window or max(LIMITS)
-    for size in ("all", *BATCHES, *(limit for limit in (128, 256, 512) if limit <= window)):
-        for attention, text in {"attended": "attended to", "pooled": "pooled"}.items():
-            yield f"padding is {text}", m.own._replace(padding=f"{size} {attention}")
-
-
-CAUSES: Mapping[str, Callable[[Ingredients], Variants]] = {
-    "pooling": poolings,
-    "projection": projections,
-    "another layer": other_layers,
-    "before the norm": norms,
-    "one token off": shifts,
-    "prompt": prompts,
-    "tokenizer": tokenizers,
-    "text cut": cuts,
-    "padding": paddings,
-}  # quick ones first; what to do about each stands in REMEDIES
+        if limit != base.limit and (window is None or (limit or 0) <= window) and (limit or 1e9) < max(m.lengths) * 4:
+            yield "text cut", f"at {limit} tokens, expected {base.limit}", base._replace(limit=limit)
+    if base.limit:
+        yield "text cut", "from its beginning, not its end", base._replace(from_left=not base.from_left)
+    sizes = ("all", *map(str, (*BATCHES, *(limit for limit in (128, 256, 512) if limit <= (window or limit)))))
+    for size, attended in product(sizes, (True, False)):
+        text = "padding is attended to" if attended else "padding is pooled"
+        yield "padding", text, base._replace(padding=size, is_attended=attended)
 
 
 def explain(
-    encoder: Encoder, texts: Sequence[str], a: np.ndarray, b: np.ndarray, pooling: str = ""
+    encoder: Encoder | None, texts: Sequence[str], a: np.ndarray, b: np.ndarray, pooling: str = ""
 ) -> Iterator[Explanation]:
     """What the reference model would give of all texts under the causes that fit b best, on a few of them.
 
@@ -359,25 +313,44 @@ def explain(
     probes = _probes(moved, m.lengths)
     if _error(m.vectors(m.own, probes)[:, : a.shape[1]], a[probes]) > OWN:
         return  # modules that aren't known here
-    for cause, detail, recipe in _fitting(m, probes, b[probes]):
-        x = m.vectors(recipe, range(len(texts)))[:, : b.shape[1]]
-        yield Explanation(cause, detail, unit(x) if m.view.pipeline.normalizes else x)
+    plain = min(_error(m.vectors(m.own, probes)[:, : b.shape[1]], b[probes]), 1.0)
+    fits = _fits(m, m.own, probes, b[probes], plain)
+    if not fits or fits[0].error > WELL * plain:  # two causes together, one behind the other
+        firsts = {fit.cause: fit for fit in reversed(fits)}
+        for first in sorted(firsts.values())[:FIRSTS]:
+            second = _fits(m, first.recipe, probes, b[probes], FURTHER * first.error)
+            fits += [fit.behind(first) for fit in second if fit.cause != first.cause]
+    fits = [fit for fit in sorted(fits) if fit.error < FURTHER * plain]
+    for fit in fits[:KEPT]:
+        x = m.vectors(fit.recipe, range(len(texts)))[:, : b.shape[1]]
+        yield Explanation(fit.cause, fit.detail, unit(x) if m.view.pipeline.normalizes else x)
 
 
-def _fitting(m: Ingredients, probes: Sequence[int], b: np.ndarray) -> list[tuple[str, str, Recipe]]:
-    """Causes, in words too, by which the probes lie nearer to the candidate's b, the nearest first; none is looked for
-    behind one that is exact."""
-    plain = min(_error(m.vectors(m.own, probes)[:, : b.shape[1]], b), 1.0)
-    fits = list[tuple[float, int, str, str, Recipe]]()
-    for cause, variants in CAUSES.items():
-        for detail, recipe in variants(m):
-            x = m.vectors(recipe, probes)
-            if (error := _error(x[:, : b.shape[1]], b)) > 0.7 * plain:
-                continue
-            fits.append((error, len(fits), cause, detail, recipe))
-            if error < EXACT * plain:
-                return [(cause, detail, recipe)]
-    return [(cause, detail, recipe) for *_, cause, detail, recipe in sorted(fits)[:KEPT]]
+class Fit(NamedTuple):
+    """A recipe whose vectors lie nearer to the candidate's, by its error."""
+
+    error: float
+    order: int
+    cause: str
+    detail: str
+    recipe: Recipe
+
+    def behind(self, first: Fit) -> Fit:
+        """Both causes together."""
+        causes, details = f"{first.cause} and {self.cause}", f"{first.detail}; {self.detail}"
+        return Fit(self.error, self.order + 1000, causes, details, self.recipe)
+
+
+def _fits(m: Ingredients, base: Recipe, probes: Sequence[int], b: np.ndarray, most: float) -> list[Fit]:
+    """The recipes whose vectors lie nearer to the probes' b than `most`, the best first, or one that is exact."""
+    fits = list[Fit]()
+    for order, (cause, detail, recipe) in enumerate(variants(m, base)):
+        error = _error(m.vectors(recipe, probes)[:, : b.shape[1]], b)
+        if error < most:
+            fits.append(Fit(error, order, cause, detail, recipe))
+        if error < EXACT * most:
+            return fits[-1:]
+    return sorted(fits)
 
 
 def _error(a: np.ndarray, b: np.ndarray) -> float:

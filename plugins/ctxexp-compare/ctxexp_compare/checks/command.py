@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Literal
 
 from ctxexp.command import Experiment, configured
-from ctxexp.errors import ConfigError, DataError
+from ctxexp.errors import ConfigError
 from ctxexp.report import Document, Table, check_absent
 from ctxexp_compare.checks import check as checks
 from ctxexp_compare.checks.encoding import BATCH, spare_processor
-from ctxexp_compare.checks.make import ROWS, default_file
+from ctxexp_compare.checks.make import default_file
 from ctxexp_compare.checks.make import pin as make_pin
 
 
@@ -22,7 +22,6 @@ def pin(
     out: Path | None = None,
     options: str = "",
     text: str = "",
-    occurrences: int = ROWS,
     replace: bool = False,
 ) -> Document:
     """Keep what a model gives in a small file, a reference for `ctxexp check`.
@@ -31,7 +30,6 @@ def pin(
     out: the file; null: MODEL.pin
     options: further arguments for the model
     text: sentences: a file, a folder or a data set; empty: ctxexp's own
-    occurrences: words whose vectors are kept in each layer, about
     example: ctxexp pin bert out=bert.pin
     """
     given = shlex.split(options)
@@ -39,16 +37,9 @@ def pin(
     if not replace:
         check_absent(path)
     spare_processor()
-    made = make_pin(model, text=text or None, options=given, occurrences=occurrences, progress=True)
-    try:
-        size = made.save(path)
-    except ValueError as error:
-        raise DataError(str(error)) from None
-    noise = max(float(made.noise.max()), made.sentence_noise)
-    said = (
-        f"{len(made.rows)} words in {len(made.layers)} layers and {len(made.vectors)} texts, {size / 1000:,.0f} kB; "
-        f"reruns move vectors by at most {noise:.2g} of their length"
-    )
+    made = make_pin(model, text=text or None, options=given, progress=True)
+    size = made.save(path) / 1000
+    said = f"{len(made.texts)} texts, {size:,.0f} kB; reruns move vectors by at most {made.noise:.2g} of their length"
     return Document([said], files=[path])
 
 
@@ -73,7 +64,7 @@ def check(
     same, or rounded no more than rounding= allows, 1 where they aren't, and 2 where the two can't be compared.
 
     reference: a pin, a model quoted with its words ("minilm dtype=bfloat16"), a folder, a GGUF file, a file of vectors
-        (.npy, .npz, .safetensors, .parquet, of texts or of layers; .json of llama.cpp, .onnx, .xml), or a server's URL
+        (.npy, .npz, .safetensors, .parquet, of texts or of every token's layers), or a server's URL
     candidate: likewise; empty: the model that the pin names, now
     text: the texts, a file with one a line; empty: the pin's, or ctxexp's own. Files of vectors need theirs
     queries: a file of queries, whose nearest texts are looked at
@@ -94,29 +85,20 @@ def check(
         reference, candidate or None, text=text or None, queries=queries or None, cosine=cosine, pooling=pooling,
         model=model, key=key, options=shlex.split(options), batch=batch,
     )  # fmt: skip
-    allowed = {"8bit": "8 bits", "4bit": "4 bits"}.get(rounding, rounding)
     fields = asdict(verdict) | {"remedy": verdict.remedy}
     layers, notes = fields.pop("layers"), fields.pop("notes")
     row = {key: tuple(value.values()) if isinstance(value, dict) else value for key, value in fields.items()}
     tables = {"check": Table("Verdict", pd.DataFrame([row]), notes=notes)}
     if layers:
         tables["layers"] = Table("Layers", pd.DataFrame(layers))
-    return Document(verdict.sentences, tables, status=0 if verdict.passes(allowed) else 1)  # type: ignore[arg-type]
+    return Document(verdict.sentences, tables, status=0 if verdict.passes(rounding) else 1)
 
 
 def passport(*args: str) -> int:
-    """Now `ctxexp check MODEL FILE text=...`."""
-    words = sorted(args[:2], key=lambda word: Path(word).suffix != "") if len(args) > 1 else ["MODEL", "FILE"]
-    raise ConfigError(
-        f"ctxexp passport is ctxexp check now, the model first: ctxexp check {_line([*words, *args[2:]])}"
-    )
+    """Now `ctxexp check MODEL FILE text=TEXT`."""
+    raise ConfigError("ctxexp passport is ctxexp check now, the model first: ctxexp check MODEL FILE text=TEXT")
 
 
 def diff(*args: str) -> int:
     """Now `ctxexp check A B`."""
-    kept = [word for word in args if "=" not in word or word.startswith("text=")] or ["A", "B"]
-    raise ConfigError(f"ctxexp diff is ctxexp check now: ctxexp check {_line(kept)}")
-
-
-def _line(words: list[str]) -> str:
-    return shlex.join(words) if all(word != "MODEL" for word in words) else " ".join([*words, "text=TEXT"])
+    raise ConfigError("ctxexp diff is ctxexp check now: ctxexp check A B")

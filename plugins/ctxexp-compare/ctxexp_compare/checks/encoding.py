@@ -10,9 +10,9 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from ctxexp import EncodedSentence, Encoder, Sentence
-from ctxexp.errors import EncodingError
-from ctxexp_compare.light.pin import PinRows
+from ctxexp import CtxexpError, EncodedSentence, Encoder, Sentence
+from ctxexp.datasets import tokenizer
+from ctxexp.errors import DataError, EncodingError
 
 BATCH = 32  # sentences at once, where nothing else is asked for
 
@@ -38,25 +38,42 @@ def encode(encoder: Encoder, sentences: Sequence[Sentence], *, batch: int = BATC
     return [encoded[i] for i in range(len(sentences))]
 
 
-def text_vectors(view: Encoder, texts: Sequence[str], pooling: str, *, batch: int = BATCH, at: int = -1) -> np.ndarray:
-    """(n, dim) of whole texts in the last layer, or in that `at` this place among the view's; NaN for a text without
-    such a vector."""
-    encoded = encode(view, [Sentence(text, (), ()) for text in texts], batch=batch)
-    vectors = np.full((len(texts), view.dim), np.nan, np.float32)
-    for i, one in enumerate(encoded):
-        if pooling in one.units:
-            vectors[i] = one.layers[at, one.units.index(pooling)]
-    return vectors
+def text_layers(encoder: Encoder, texts: Sequence[str], pooling: str = "", *, batch: int = BATCH) -> np.ndarray:
+    """(layers, n, dim) of whole texts by a pooling, or the model's own way, which is the mean of its words for a model
+    without sentence vectors. NaN for a text without such a vector."""
+    view = encoder if encoder.poolings else encoder.sentence_encoder()
+    if view is None:
+        every = encode(encoder, word_sentences(encoder, texts), batch=batch)
+        rows = [one.layers.mean(axis=1) if one.units else np.full(_shape(encoder), np.nan) for one in every]
+    else:
+        pooling = pooling or view.poolings[0]
+        every = encode(view, [Sentence(text, (), ()) for text in texts], batch=batch)
+        rows = [
+            one.layers[:, one.units.index(pooling)] if pooling in one.units else np.full(_shape(view), np.nan)
+            for one in every
+        ]
+    return np.stack(rows, axis=1).astype(np.float32)
 
 
-def word_rows(encoded: Sequence[EncodedSentence], rows: PinRows) -> np.ndarray:
-    """(layers, n, dim) of the rows; NaN where a sentence has no such unit."""
-    n_layers, _, dim = encoded[0].layers.shape
-    vectors = np.full((n_layers, len(rows), dim), np.nan, np.float32)
-    for i, (sentence, unit) in enumerate(zip(rows.sentence.tolist(), rows.unit.tolist(), strict=True)):
-        if unit < encoded[sentence].layers.shape[1]:
-            vectors[:, i] = encoded[sentence].layers[:, unit]
-    return vectors
+def word_sentences(encoder: Encoder, texts: Sequence[str]) -> list[Sentence]:
+    """The texts in words, as a model of one text has them."""
+    known = {} if encoder.corpus is None else {one.text: one for one in encoder.corpus.sentences}
+    return [known[text] if text in known else tokenizer("english")(text) for text in texts]
+
+
+def _shape(encoder: Encoder) -> tuple[int, int]:
+    return len(encoder.layer_numbers), encoder.dim
+
+
+@contextmanager
+def light_errors() -> Iterator[None]:
+    """What numpy alone runs raises ValueError and OSError, which commands say as their own."""
+    try:
+        yield
+    except CtxexpError:
+        raise
+    except (ValueError, OSError) as error:
+        raise DataError(str(error)) from None
 
 
 def spare_processor() -> None:

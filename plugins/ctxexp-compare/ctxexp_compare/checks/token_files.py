@@ -8,19 +8,17 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ctxexp import Corpus, CtxexpError, Encoder, from_arrays
 from ctxexp.datasets import user_path
-from ctxexp.errors import ConfigError, DataError, EncodingError, ModelError, error_text
+from ctxexp.errors import ConfigError, DataError, EncodingError, error_text
 from ctxexp.models import TokenStates
+from ctxexp_compare.light.files import read_tensors
 
-EXPECTED = (
-    "expected .npz, .parquet, .json (llama.cpp), .onnx, .xml (OpenVINO), .safetensors, or a folder of these (vLLM), "
-    "one a sentence"
-)
+EXPECTED = "expected .npz, .parquet, .safetensors, or a folder of these (vLLM), one a sentence"
 EXPECTED_WORDS = "expected .npz, .parquet or .safetensors of vectors with their words"
 
 
@@ -38,11 +36,9 @@ def read_vectors(path: Path, states: Sequence[TokenStates]) -> VectorFile:
     Args:
         path: `.npz` with an array (layers, tokens, columns) for each sentence, in the order of their keys, or with
             `layers` and `lengths`, or with an array (tokens, columns) for each layer, its number last in the key;
-            `.parquet` with columns sentence, layer, vector; `.json` as llama.cpp's `llama-embedding --pooling none
-            --embd-output-format json`, its server (`/embedding`) or llama-cpp-python's `create_embedding` gives;
-            `.safetensors` with `hidden_states` (tokens, layers, columns) and `token_ids`, as vLLM's extracted hidden
-            states are documented, or a folder of them in the order of their names; `.onnx` and `.xml`, models whose
-            outputs are run here.
+            `.parquet` with columns sentence, layer, vector; `.safetensors` with `hidden_states` (tokens, layers,
+            columns) and `token_ids`, as vLLM's extracted hidden states are documented, or a folder of them in the order
+            of their names.
         states: The checkpoint's own token states, of the same sentences.
 
     Returns:
@@ -54,9 +50,6 @@ def read_vectors(path: Path, states: Sequence[TokenStates]) -> VectorFile:
     readers: dict[str, Callable[[Path], VectorFile]] = {
         ".npz": _npz,
         ".parquet": _parquet,
-        ".json": lambda file: _llama_cpp(file, states),
-        ".onnx": lambda file: run_onnx(file, states),
-        ".xml": lambda file: run_openvino(file, states),
         ".safetensors": lambda file: _safetensors(file, states),
     }
     return _read(path, readers, EXPECTED)
@@ -115,13 +108,12 @@ def _npz(path: Path) -> VectorFile:
 
 
 def _split(x: np.ndarray, lengths: np.ndarray | None, path: Path) -> list[np.ndarray]:
-    """An array of all sentences, cut along the axis that holds their rows."""
+    """An array (layers, rows, columns) of all sentences, cut into theirs."""
     if lengths is None:
         return [x]
-    axes = [i for i, size in enumerate(x.shape) if size == int(lengths.sum())]
-    if not axes:
+    if x.ndim != 3 or x.shape[1] != int(lengths.sum()):
         raise DataError(f"{path}: lengths add up to {int(lengths.sum())}, but the array has shape {x.shape}")
-    return np.split(x, np.cumsum(lengths)[:-1], axis=axes[0])
+    return np.split(x, np.cumsum(lengths)[:-1], axis=1)
 
 
 def _number(key: str) -> int:
@@ -157,116 +149,36 @@ def _parquet(path: Path) -> VectorFile:
     return VectorFile(vectors, layers, [rows["word"].tolist() for _, rows in first.groupby("sentence", sort=True)])
 
 
-def _llama_cpp(path: Path, states: Sequence[TokenStates]) -> VectorFile:
-    """The last layer: of `llama-embedding` an entry a token of all texts, of others one a text."""
-    read = json.loads(path.read_text(encoding="utf-8"))
-    entries = read["data"] if isinstance(read, dict) else read
-    vectors = [np.array(entry["embedding"], np.float64) for entry in sorted(entries, key=lambda e: e["index"])]
-    if all(x.ndim == 1 for x in vectors):
-        if len(vectors) == len(states):
-            raise DataError(f"{path} holds one vector a text; expected one a token: run llama.cpp with --pooling none")
-        lengths = [len(own.ids) for own in states]
-        if len(vectors) != sum(lengths):
-            raise DataError(
-                f"{path} has vectors of {len(vectors)} tokens, the checkpoint's tokenizer makes {sum(lengths)} of the "
-                "text; expected the same text, a line a sentence"
-            )
-        vectors = np.split(np.array(vectors), np.cumsum(lengths)[:-1])
-    return VectorFile([x[None] for x in vectors])
-
-
 def _safetensors(path: Path, states: Sequence[TokenStates]) -> VectorFile:
-    from safetensors import safe_open
-
     files = sorted(path.glob("*.safetensors")) if path.is_dir() else [path]
+    if len(files) != len(states):
+        raise DataError(f"{path} has {len(files)} files of sentences, the text {len(states)} sentences")
     vectors = []
-    for file, own in zip(files, states, strict=False):
-        with safe_open(file, framework="pt") as tensors:  # bfloat16, which NumPy lacks
-            keys = list(tensors.keys())
-            if "hidden_states" not in keys:
-                raise DataError(f"{file}: no tensor hidden_states; it has {', '.join(keys)}")
-            x = tensors.get_tensor("hidden_states").float().numpy()
-            ids = tensors.get_tensor("token_ids").numpy().ravel() if "token_ids" in keys else own.ids
-        n = len(own.ids)
+    for file, own in zip(files, states, strict=True):
+        x, tensors, _ = _hidden_states(file)
+        n, ids = len(own.ids), tensors.get("token_ids", own.ids).ravel()
         if not np.array_equal(ids[:n], own.ids):
             raise DataError(
                 f"{file}: its token_ids begin {ids[:5].tolist()}, the checkpoint's tokenizer gives "
                 f"{own.ids[:5].tolist()} for this sentence; expected the same text in the same order"
             )
-        vectors.append(x[:n] if len(ids) > n else x)  # generated tokens stand behind the text's
-    if len(files) != len(states):
-        raise DataError(f"{path} has {len(files)} files of sentences, the text {len(states)} sentences")
+        vectors.append(x[:, :n] if len(ids) > n else x)  # generated tokens stand behind the text's
     return VectorFile(vectors)
+
+
+def _hidden_states(path: Path) -> tuple[np.ndarray, dict[str, np.ndarray], dict[str, str]]:
+    """`hidden_states` as (layers, rows, columns), all tensors, and the metadata."""
+    tensors, metadata = read_tensors(path)
+    if "hidden_states" not in tensors:
+        raise DataError(f"{path}: no tensor hidden_states; it has {', '.join(tensors)}")
+    return tensors["hidden_states"].transpose(1, 0, 2), tensors, metadata
 
 
 def _word_safetensors(path: Path) -> VectorFile:
-    from safetensors import safe_open
-
-    with safe_open(path, framework="pt") as tensors:  # bfloat16, which NumPy lacks
-        metadata, keys = tensors.metadata() or {}, list(tensors.keys())
-        if "hidden_states" not in keys or "words" not in metadata:
-            raise DataError(
-                f"{path}: expected a tensor hidden_states, and in its metadata words, a JSON list a sentence"
-            )
-        x = tensors.get_tensor("hidden_states").float().numpy().transpose(1, 0, 2)
-    words: list[list[str]] = json.loads(metadata["words"])
-    ends = np.cumsum([len(own) for own in words])
-    if not len(ends) or ends[-1] != x.shape[1]:
-        raise DataError(
-            f"{path}: hidden_states of {x.shape[1]} words, but {ends[-1] if len(ends) else 0} in its metadata"
-        )
-    return VectorFile(np.split(x, ends[:-1], axis=1), None, words)
-
-
-def run_onnx(path: Path, states: Sequence[TokenStates]) -> VectorFile:
-    """Every output of three axes of an ONNX model, for each sentence's tokens. Raises ModelError without the engine."""
-    try:
-        import onnxruntime  # type: ignore[import-not-found,unused-ignore]
-    except ModuleNotFoundError as error:
-        raise ModelError(f"{path.name} is run by ONNX Runtime: pip install onnxruntime") from error
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    names = [one.name for one in session.get_inputs()]
-    return VectorFile([_stack(session.run(None, _inputs(names, own.ids, path)), path) for own in states])
-
-
-def run_openvino(path: Path, states: Sequence[TokenStates]) -> VectorFile:
-    """Every output of three axes of an OpenVINO model, likewise."""
-    try:
-        import openvino  # type: ignore[import-not-found,unused-ignore]
-    except ModuleNotFoundError as error:
-        raise ModelError(f"{path.name} is run by OpenVINO: pip install openvino") from error
-    # float32 throughout: some processors compute in half precision otherwise
-    model = openvino.Core().compile_model(str(path), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-    names = [one.any_name for one in model.inputs]
-    vectors = []
-    for own in states:
-        out = model(_inputs(names, own.ids, path))
-        vectors.append(_stack([out[i] for i in range(len(model.outputs))], path))
-    return VectorFile(vectors)
-
-
-def _inputs(names: Sequence[str], ids: np.ndarray, path: Path) -> dict[str, np.ndarray]:
-    known = {
-        "input_ids": ids[None].astype(np.int64),
-        "attention_mask": np.ones((1, len(ids)), np.int64),
-        "token_type_ids": np.zeros((1, len(ids)), np.int64),
-        "position_ids": np.arange(len(ids), dtype=np.int64)[None],
-    }
-    if unknown := [name for name in names if name not in known]:
-        raise DataError(f"{path.name} asks for {', '.join(unknown)}; expected inputs among {', '.join(known)}")
-    return {name: known[name] for name in names}
-
-
-def _stack(outputs: Sequence[Any], path: Path) -> np.ndarray:
-    """(layers, tokens, columns) of outputs (1, tokens, columns); others, such as a pooler's, are passed over."""
-    arrays = [np.asarray(x) for x in outputs]
-    layers = [x[0] for x in arrays if x.ndim == 3 and len(x) == 1]
-    if not layers or len({x.shape for x in layers}) > 1:
-        raise DataError(
-            f"{path.name} has outputs of shapes {[x.shape for x in arrays]}; expected (1, tokens, columns) of "
-            "each layer"
-        )
-    return np.stack(layers)
+    x, _, metadata = _hidden_states(path)
+    words: list[list[str]] = json.loads(metadata.get("words", "[]"))
+    lengths = [len(own) for own in words]
+    return VectorFile(_split(x, np.array(lengths, int), path), None, words)
 
 
 def vectors(*, path: str) -> Encoder:

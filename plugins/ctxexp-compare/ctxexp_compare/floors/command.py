@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -11,18 +10,17 @@ from typing import Any
 import numpy as np
 
 from ctxexp import Encoder
-from ctxexp.command import Experiment, configured, registry
+from ctxexp.command import Experiment, configured
 from ctxexp.datasets import user_path
-from ctxexp.errors import ConfigError, DataError, error_text
+from ctxexp.errors import ConfigError, DataError
 from ctxexp.maths import interval, resamples
 from ctxexp.report import Document, Table, check_absent, write_file
-from ctxexp_compare.checks.encoding import text_vectors
+from ctxexp_compare.checks.encoding import light_errors, text_layers
 from ctxexp_compare.checks.make import default_file
 from ctxexp_compare.floors.make import domain_sentences, floor_of_domains
-from ctxexp_compare.floors.sample import is_word
 from ctxexp_compare.light.files import SUFFIXES, read_matrix
 from ctxexp_compare.light.fit import TAILS
-from ctxexp_compare.light.floor import Carried, Floor, Length
+from ctxexp_compare.light.floor import Floor, said
 from ctxexp_compare.light.pairs import WORDS, cosines_of
 from ctxexp_compare.own_pairs import own_corpus
 from ctxexp_compare.space import evenly_spaced
@@ -32,22 +30,12 @@ RELATED = 0.8  # of the highest score: pairs that count as related
 REPLICATES = 2000
 
 
-@contextmanager
-def value_errors() -> Iterator[None]:
-    """What numpy alone runs raises ValueErrors, which the command says as its own."""
-    try:
-        yield
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
-
-
-@value_errors()
+@light_errors()
 def floor(
     model: str,
     other: str = "",
     *,
     cosine: float | None = None,
-    length: str = "",
     text: str = "",
     pairs: Path | None = None,
     out: Path | None = None,
@@ -56,13 +44,12 @@ def floor(
 ) -> Document:
     """Measure what cosines unrelated words and sentences have in each layer: what a high one is, here and in another.
 
-    In Python: `ctxexp_compare.Floor.load("minilm.floor.json").probability(0.83, length=(12, 20))`, and `carry`.
+    In Python: `ctxexp_compare.Floor.load("minilm.floor.json").probability(0.83)`, and `carry`.
 
     model: a model, quoted with its words: "minilm dtype=bfloat16"; the file of a floor; or a file of sentences' vectors
-        (.npy, .npz, .safetensors, .parquet)
+        (.npy, .npz, .safetensors, .parquet), which needs no text=
     other: another one: the cosine in it that lets through as many unrelated pairs as cosine= does in the first
     cosine: is it high? how many of unrelated pairs reach it, in the last layer
-    length: words of the sentences whose cosine it is, such as 12, or 6,150 for a query and a passage; empty: as in text
     text: sentences: a file, a folder or a data set; several by comma are domains, in each of which pairs are drawn;
         empty: the embedded ones, of ten registers
     pairs: with two models, related pairs: a table of text_a, text_b (those with a score near the highest), or of query,
@@ -73,9 +60,8 @@ def floor(
     """
     if cosine is not None and not -1 <= cosine <= 1:
         raise ConfigError(f"cosine={cosine:g}: expected -1 to 1")
-    sizes = _length(length)
     if other:
-        if cosine is None or out or length:
+        if cosine is None or out:
             raise ConfigError("floor of two models takes cosine=, text=, pairs= and options=: a cosine is carried")
         return _carry([_side(one, text, options, is_question=True) for one in (model, other)], cosine, pairs)
     if pairs:
@@ -87,22 +73,11 @@ def floor(
     made, _ = _side(model, text, options, is_question=not out)
     files = [write_file(out, made.to_json())] if out else []
     if cosine is not None:
-        return Document(answer(made, cosine, sizes), files=files)
+        return Document(answer(made, cosine), files=files)
     return Document(tables={"floor": table(made)}, files=files)
 
 
 Side = tuple[Floor, Encoder | None]
-
-
-def _length(typed: str) -> Length | None:
-    """The words of both sentences."""
-    try:
-        sizes = [float(part) for part in typed.split(",")] if typed else []
-    except ValueError:
-        sizes = [0.0] * 3
-    if len(sizes) > 2:
-        raise ConfigError(f"length={typed}: expected words, such as 12, or 6,150 for a query and a passage")
-    return None if not sizes else (sizes[0], sizes[-1])
 
 
 def _title(model: str, options: str) -> str:
@@ -116,7 +91,7 @@ def _side(model: str, text: str, options: str, *, is_question: bool) -> Side:
     if path.suffix == ".json" and path.is_file():
         return Floor.load(path), None
     if path.suffix in SUFFIXES:
-        return floor_of_vectors(path, text), None
+        return floor_of_vectors(path), None
     texts = [word.strip() for word in text.split(",") if word.strip()]
     by_domain = {Path(one).stem: one for one in texts}
     if len(by_domain) < len(texts):
@@ -126,35 +101,26 @@ def _side(model: str, text: str, options: str, *, is_question: bool) -> Side:
     return floor_of_domains(encoder, every, title, label, is_question=is_question), encoder
 
 
-def floor_of_vectors(file: Path, text: str) -> Floor:
-    """The floor of vectors in a file, of the sentences of a text, one a line; without a text lengths don't count."""
-    try:
+def floor_of_vectors(file: Path) -> Floor:
+    """The floor of vectors in a file."""
+    with light_errors():
         x = read_matrix(file)
-    except (OSError, ValueError, KeyError) as error:
-        raise DataError(f"{file} can't be read: {error_text(error)}") from None
     if x is None:
         raise DataError(f"{file} holds no vectors of texts (n, dim)")
-    lengths = None
-    if text:
-        sentences = registry().find("dataset", "text").factory(path=text).sentences
-        lengths = [max(1, sum(map(is_word, sentence.words))) for sentence in sentences]
-        if len(lengths) != len(x):
-            raise DataError(f"{file} has {len(x)} vectors, {text} has {len(lengths)} sentences: expected one of each")
-    return replace(Floor.of_vectors(x, lengths), title=file.stem, text=Path(text).name if text else file.name)
+    return replace(Floor.of_vectors(x), title=file.stem, text=file.name)
 
 
-def answer(floor: Floor, cosine: float, length: Length | None) -> list[str]:
+def answer(floor: Floor, cosine: float) -> list[str]:
     """Whether the cosine is high: a line for sentences, pooled in the model's own way, and one for words."""
     lines = [f"Is a cosine of {cosine:g} high in {floor.title}, layer {floor.layers[-1]}, the last?"]
     for kind in _spoken(floor):
-        size = length if kind != WORDS else None
-        low, high = floor.domain_range(cosine, length=size, pooling=kind)
-        share = floor.probability(cosine, length=size, pooling=kind)
+        low, high = floor.domain_range(cosine, pooling=kind)
+        share = floor.probability(cosine, pooling=kind)
         verdict = "no" if low > 0.05 else "yes, very" if high < 0.01 else "yes" if high <= 0.05 else "not surely"
         reach = f"{share:.1%} of unrelated pairs reach it ({low:.1%} to {high:.1%} by kind of text and error)"
         if share <= TAILS[-1]:
             reach = f"at most {max(high, TAILS[-1]):.2%} of unrelated pairs reach it"
-        lines.append(f"- between {_pairs(kind, size)}: {verdict}; {reach}")
+        lines.append(f"- between {_pairs(kind)}: {verdict}; {reach}")
     return [*lines, f"Of {floor.text}: another kind of text may have another floor, and text= measures yours."]
 
 
@@ -163,11 +129,8 @@ def _spoken(floor: Floor) -> list[str]:
     return sorted(floor.kinds[:2], key=lambda kind: kind == WORDS)
 
 
-def _pairs(kind: str, size: Length | None) -> str:
-    if kind == WORDS:
-        return "words"
-    a, b = np.broadcast_to(np.array(size or 0), 2).tolist()
-    return f"sentences of {a:g} words" if a == b and a else f"sentences of {a:g} and {b:g} words" if a else "sentences"
+def _pairs(kind: str) -> str:
+    return kind if kind == WORDS else "sentences"
 
 
 def high_cosines(floor: Floor) -> list[str]:
@@ -176,7 +139,7 @@ def high_cosines(floor: Floor) -> list[str]:
     for kind in _spoken(floor):
         five, one = (floor.threshold(share, pooling=kind) for share in (0.05, 0.01))
         reach = f"5% reach a cosine of {five:.2f} in layer {floor.layers[-1]}, 1% {one:.2f}"
-        lines.append(f"of unrelated {_pairs(kind, None)} {reach} ({floor.text})")
+        lines.append(f"of unrelated {_pairs(kind)} {reach} ({floor.text})")
     return lines
 
 
@@ -218,10 +181,9 @@ def _carry(sides: Sequence[Side], cosine: float, pairs: Path | None) -> Document
     if here.across is not None and there.across is not None:
         found["across kinds of text"] = here.carry(there, cosine, across=True)
     lines = [f"A cosine of {cosine:g} in {here.title}, of unrelated sentences of {here.text}, is in {there.title}:"]
-    lines += [f"- {carried_line(where, carried)}" for where, carried in found.items()]
+    lines += [f"- {f'{where}: ' * bool(where)}{said(carried)}" for where, carried in found.items()]
     rows = [{"pairs": where, **asdict(carried)} for where, carried in found.items()]
-    frame = pd.DataFrame([row | dict(zip(("here", "there"), row.pop("shares"), strict=True)) for row in rows])
-    tables = {"carried": Table("Carried", frame)}
+    tables = {"carried": Table("Carried", pd.DataFrame(rows))}
     within = next(iter(found.values()))
     if pairs and not within.reason:
         if one is None or two is None:
@@ -234,15 +196,6 @@ def _carry(sides: Sequence[Side], cosine: float, pairs: Path | None) -> Document
     return Document(lines, tables)
 
 
-def carried_line(where: str, carried: Carried) -> str:
-    """What became of the cosine, in a line."""
-    begin = f"{where}: " if where else ""
-    if carried.reason:
-        return f"{begin}it can't be carried: {carried.reason}"
-    reach = f"{carried.share:.2%} of unrelated pairs reach either"
-    return f"{begin}{carried.cosine:.3f} [{carried.low:.3f}, {carried.high:.3f}]; {reach}"
-
-
 def recall(
     encoders: tuple[Encoder, Encoder], cosines: tuple[float, float], file: Path
 ) -> Mapping[str, tuple[float, float]]:
@@ -253,9 +206,7 @@ def recall(
     related = np.array([(pair.first, pair.second) for pair in corpus.pairs if pair.gold >= RELATED * most])
     reached = []
     for encoder, cosine in zip(encoders, cosines, strict=True):
-        if (view := encoder.sentence_encoder()) is None:
-            raise ConfigError(f"pairs=: {encoder.title or encoder.name} has no vectors of sentences")
-        x = text_vectors(view, [sentence.text for sentence in corpus.sentences], view.poolings[0])
+        x = text_layers(encoder, [sentence.text for sentence in corpus.sentences])[-1]
         reached.append(cosines_of(x, *related.T) >= cosine)
     gains = reached[1].astype(np.float64) - reached[0]
     draws = resamples([len(gains)], REPLICATES, np.random.default_rng(0))

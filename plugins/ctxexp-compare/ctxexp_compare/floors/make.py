@@ -19,7 +19,6 @@ from ctxexp_compare.light.pairs import PAIRS
 from ctxexp_compare.space import Texts
 
 SENTENCES = 1500
-SKIPPED = ("pooler",)  # poolings of one layer
 
 
 def floor(
@@ -70,9 +69,9 @@ def floor_of_domains(
     is_question: bool = False,
 ) -> Floor:
     """The floor of an encoder over sentences by domain; `title` names the model, `label` the text. Of a question: of
-    the last layer, of words and the model's own pooling."""
-    chosen, poolings, numbers = sampled(domains, sentences, seed), _poolings(encoder), tuple(encoder.layer_numbers)
-    rows = collect(encoder, chosen, poolings[:1] if is_question else poolings, np.random.default_rng(seed))
+    the last layer."""
+    chosen, numbers = sampled(domains, sentences, seed), tuple(encoder.layer_numbers)
+    rows = collect(encoder, chosen, np.random.default_rng(seed))
     if is_question:
         rows, numbers = {kind: replace(own, vectors=own.vectors[-1:]) for kind, own in rows.items()}, numbers[-1:]
     return Floor(
@@ -105,9 +104,3 @@ def registers(words: str, *, lower: bool = False) -> dict[str, list[Sentence]]:
         _, _, register, sentence = line.split("\t")
         by_register.setdefault(register, []).append(read(sentence))
     return by_register
-
-
-def _poolings(encoder: Encoder) -> list[str]:
-    """The encoder's poolings, its own way first."""
-    view = encoder.sentence_encoder()
-    return [name for name in (view.poolings if view is not None else ()) if name not in SKIPPED]

@@ -21,35 +21,29 @@ def is_word(unit: str) -> bool:
     return any(c.isalnum() for c in unit)
 
 
-def collect(
-    encoder: Encoder, domains: Mapping[str, Sequence[Sentence]], poolings: Sequence[str], rng: np.random.Generator
-) -> dict[str, Rows]:
-    """The rows of each pooling, and of `words`."""
-    pooled = encoder.sentence_encoder() if poolings else None
-    parts: dict[str, list[tuple[np.ndarray, int, int, int, int]]] = {name: [] for name in (WORDS, *poolings)}
+def collect(encoder: Encoder, domains: Mapping[str, Sequence[Sentence]], rng: np.random.Generator) -> dict[str, Rows]:
+    """The rows of `words`, and of sentences by the model's own pooling, if it has one."""
+    view = encoder.sentence_encoder()
+    own = view.poolings[0] if view is not None else ""
+    parts: dict[str, list[tuple[np.ndarray, int, int, int]]] = {WORDS: [], own: []}
     vocabulary: dict[str, int] = {}
     number = 0
     for at, sentences in enumerate(domains.values()):
         for begin in range(0, len(sentences), CHUNK):
             chunk = sentences[begin : begin + CHUNK]
-            given = encode(encoder, chunk)
-            views = encode(pooled, chunk) if pooled is not None else [None] * len(chunk)
-            for sentence, one, view in zip(chunk, given, views, strict=True):
+            if view is not None:
+                for i, one in enumerate(encode(view, chunk), number + 1):
+                    parts[own].append((one.layers[:, one.units.index(own)].copy(), i, at, -1))
+            for one in encode(encoder, chunk):
                 number += 1
-                length = sum(is_word(word) for word in sentence.words)
                 spoken = [i for i, unit in enumerate(one.units) if is_word(unit)]
                 for i in rng.permutation(spoken)[:PER_SENTENCE].tolist():
                     word = vocabulary.setdefault(one.units[i].casefold(), len(vocabulary))
-                    parts[WORDS].append((one.layers[:, i].copy(), number, at, length, word))
-                if view is None or not length:
-                    continue
-                for name in poolings:
-                    if name in view.units:
-                        parts[name].append((view.layers[:, view.units.index(name)].copy(), number, at, length, -1))
-    return {name: _rows(own) for name, own in parts.items() if len(own) > 1}
+                    parts[WORDS].append((one.layers[:, i].copy(), number, at, word))
+    return {name: _rows(rows) for name, rows in parts.items() if len(rows) > 1}
 
 
-def _rows(parts: Sequence[tuple[np.ndarray, int, int, int, int]]) -> Rows:
+def _rows(parts: Sequence[tuple[np.ndarray, int, int, int]]) -> Rows:
     vectors, *columns = zip(*parts, strict=True)
     return Rows(np.stack(vectors, axis=1), *(np.array(column) for column in columns))
 

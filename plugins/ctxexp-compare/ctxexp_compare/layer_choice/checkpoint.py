@@ -19,7 +19,7 @@ import numpy as np
 from ctxexp import Encoder, Transform
 from ctxexp.errors import ModelError, error_text
 from ctxexp.report import write_file
-from ctxexp_compare.checks.encoding import text_vectors
+from ctxexp_compare.checks.encoding import text_layers
 
 POOLINGS = {"mean": "mean_tokens", "cls": "cls_token", "last": "lasttoken"}  # by the names of ours
 MODULES, SETTINGS = "sentence_transformers.models.", "config_sentence_transformers.json"
@@ -185,9 +185,9 @@ def _check(view: Any, layer: int, folder: Path, pooling: str, transform: Fitted 
         )
 
 
-def layer_vectors(view: Any, texts: Sequence[str], layer: int, pooling: str) -> np.ndarray:
+def layer_vectors(encoder: Encoder, texts: Sequence[str], layer: int, pooling: str) -> np.ndarray:
     """The layer's vectors of texts (n, dim) float32 by one pooling."""
-    return text_vectors(view, texts, pooling, at=list(view.layer_numbers).index(layer))
+    return np.asarray(text_layers(encoder, texts, pooling)[list(encoder.layer_numbers).index(layer)])
 
 
 def _write_json(path: Path, content: object) -> Path:

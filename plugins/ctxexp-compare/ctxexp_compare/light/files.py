@@ -9,7 +9,7 @@ import numpy as np
 
 SUFFIXES = (".npy", ".npz", ".safetensors", ".parquet")
 NAMES = ("embeddings", "embedding", "vectors", "vector", "sentence_embedding")
-TYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "BF16": np.uint16}
+TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4"}
 
 
 def read_matrix(path: Path) -> np.ndarray | None:
@@ -33,9 +33,9 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
         return {NAMES[0]: np.load(path, allow_pickle=False)}
     if path.suffix == ".npz":
         with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
+            return dict(file)
     if path.suffix == ".safetensors":
-        return _tensors(path)
+        return read_tensors(path)[0]
     import pandas as pd
 
     table = pd.read_parquet(path)
@@ -43,17 +43,18 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
     return {name: np.stack(table[name].to_list()) for name in names[:1]}
 
 
-def _tensors(path: Path) -> dict[str, np.ndarray]:
-    """The float tensors of a safetensors file; bfloat16, which numpy lacks, as float32."""
+def read_tensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """The tensors of a safetensors file, bfloat16, which numpy lacks, as float32; and its metadata."""
     content = path.read_bytes()
     size = int.from_bytes(content[:8], "little")
-    arrays = {}
-    for name, entry in json.loads(content[8 : 8 + size]).items():
-        if name == "__metadata__" or entry["dtype"] not in TYPES:
+    header = json.loads(content[8 : 8 + size])
+    metadata, arrays = header.pop("__metadata__", {}), dict[str, np.ndarray]()
+    for name, entry in header.items():
+        if entry["dtype"] not in TYPES:
             continue
         start, end = entry["data_offsets"]
         x = np.frombuffer(content[8 + size + start : 8 + size + end], TYPES[entry["dtype"]])
         if entry["dtype"] == "BF16":
             x = (x.astype(np.uint32) << 16).view(np.float32)
         arrays[name] = x.reshape(entry["shape"])
-    return arrays
+    return arrays, metadata

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .fit import TAIL, TAILS, fit_rows, quantiles, tail_probability
+from .fit import TAIL, TAILS, fit_rows, tail_probability
 from .pairs import WORDS, Rows
 
-FORMAT = "ctxexp floor 3"  # of the file: `floor.schema.json` beside this one
-Length = float | tuple[float, float]
+FORMAT = "ctxexp floor 4"  # of the file: `floor.schema.json` beside this one
 OWN_PAIRS = 100_000
 FEWEST = 40  # sentences of a domain: 780 pairs
 ALLOWED = 0.02  # by which what a carried threshold lets through may be off
@@ -31,8 +30,6 @@ class Carried:
         low: The lower end of its interval, by kind of text and by the sentences that the floors know.
         high: The upper end.
         share: The share of unrelated pairs that reach either.
-        domain: The domain in which the shares of both differ the most.
-        shares: The shares there, in the first model and in the other.
         reason: Why it can't be carried; empty where it can.
     """
 
@@ -40,8 +37,6 @@ class Carried:
     low: float
     high: float
     share: float
-    domain: str = ""
-    shares: tuple[float, float] = (float("nan"), float("nan"))
     reason: str = ""
 
 
@@ -55,12 +50,10 @@ class Floor:
         layers: The numbers of the layers.
         kinds: `words`, then poolings of sentences, the default one first.
         domains: The domains of the text.
-        coefficients: (kinds, layers, quantiles, terms) of `fit`, of pairs of one domain.
+        within: (kinds, layers, quantiles) of pairs of one domain.
         across: The same of pairs of two domains; None where there is one.
-        offsets: (domains, kinds, layers, quantiles, 2) that a domain's own quantiles lie above, of all its pairs and at
-            their lengths.
+        by_domain: (domains, kinds, layers, quantiles) of each domain's pairs.
         held_out: (kinds, layers) the largest error of a probability up to .1 on sentences that it wasn't fitted to.
-        lengths: Words of the shortest and of the longest sentence; others count as these.
     """
 
     title: str
@@ -68,17 +61,15 @@ class Floor:
     layers: tuple[int, ...]
     kinds: tuple[str, ...]
     domains: tuple[str, ...]
-    coefficients: np.ndarray
+    within: np.ndarray
     across: np.ndarray | None
-    offsets: np.ndarray
+    by_domain: np.ndarray
     held_out: np.ndarray
-    lengths: tuple[int, int]
 
     def probability(
         self,
         cosine: npt.ArrayLike,
         *,
-        length: Length | None = None,
         layer: int | None = None,
         pooling: str | None = None,
         domain: str | None = None,
@@ -88,7 +79,6 @@ class Floor:
 
         Args:
             cosine: The cosine, or an array of them.
-            length: The two sentences' lengths in words, or one for both; None: two sentences of the text, as they come.
             layer: The layer; None: the last.
             pooling: How sentences were pooled, or `words` for two words; None: the model's own way, words where the
                 floor has no sentences.
@@ -104,25 +94,19 @@ class Floor:
         Example:
             >>> import numpy as np
             >>> rng = np.random.default_rng(0)
-            >>> floor = Floor.of_vectors(rng.normal(size=(400, 20)), rng.integers(5, 25, size=400))
-            >>> bool(floor.probability(0.5, length=(12, 20)) < 0.05 < floor.probability(0.3))
+            >>> floor = Floor.of_vectors(rng.normal(size=(400, 20)))
+            >>> bool(floor.probability(0.5) < 0.05 < floor.probability(0.3))
             True
         """
-        probability = tail_probability(
-            np.asarray(cosine, np.float64), self._quantiles(length, layer, pooling, domain, across)
-        )
+        probability = tail_probability(np.asarray(cosine, np.float64), self._quantiles(layer, pooling, domain, across))
         return float(probability) if np.ndim(cosine) == 0 else probability
 
-    def carry(
-        self, other: Floor, cosine: float, *, layer: int | None = None, pooling: str | None = None, across: bool = False
-    ) -> Carried:
+    def carry(self, other: Floor, cosine: float, *, across: bool = False) -> Carried:
         """The cosine that lets through as many unrelated pairs in another model as this one does here.
 
         Args:
             other: The other model's floor, of the same text.
-            cosine: The cosine in this floor's model.
-            layer: The layer here; None: the last. Of the other floor it is always the last.
-            pooling: The pooling here; None: the model's own way. In the other floor it is always that.
+            cosine: The cosine in this floor's model, in its last layer.
             across: Of pairs of two domains, in the place of one.
 
         Returns:
@@ -144,30 +128,23 @@ class Floor:
         """
         if self.domains != other.domains:
             raise ValueError(f"floors of {self.text} and of {other.text}: expected the same texts, as text= names them")
-        here: dict[str, Any] = {"layer": layer, "pooling": pooling}
-        share = self.probability(cosine, across=across, **here)
-        error = max(self.held_out_error(**here), other.held_out_error())
-        if not TAILS[-1] < share <= TAIL:
+        share = self.probability(cosine, across=across)
+        nan = float("nan")
+        if share <= TAILS[-1]:
             few = f"fewer than {TAILS[-1]:.2%} of unrelated pairs reach it, too few to count"
-            many = f"{share:.0%} of unrelated pairs reach it, so that it tells little"
-            nan = float("nan")
-            return Carried(nan, nan, nan, share, reason=many if share > TAIL else few)
+            return Carried(nan, nan, nan, share, few)
+        if share > TAIL:
+            return Carried(nan, nan, nan, share, f"{share:.0%} of unrelated pairs reach it, so that it tells little")
+        error = max(self.held_out_error(), other.held_out_error())
         carried = other.threshold(share, across=across)
         ends = [other.threshold(_known(share + sign * error), across=across) for sign in (1, -1)]
-        shares = {} if across or len(self.domains) < 2 else {
-            name: (self.probability(cosine, domain=name, **here), other.probability(carried, domain=name))
-            for name in self.domains
-        }  # fmt: skip
-        ends += [other.threshold(own, domain=name) for name, (own, _) in shares.items()]
-        found = Carried(carried, min(ends), max(ends), share)
-        if not shares:
-            return found
-        name = max(shares, key=lambda one: abs(shares[one][0] - shares[one][1]))
-        found = replace(found, domain=name, shares=shares[name])
-        if abs(shares[name][0] - shares[name][1]) <= IN_KNOWN:
-            return found
-        reason = f"in {name} it would let through {shares[name][1]:.1%} where {shares[name][0]:.1%} pass here"
-        return replace(found, cosine=float("nan"), reason=reason)
+        for name in () if across or len(self.domains) < 2 else self.domains:
+            own, there = self.probability(cosine, domain=name), other.probability(carried, domain=name)
+            if abs(own - there) > IN_KNOWN:
+                reason = f"in {name} it would let through {there:.1%} where {own:.1%} pass here"
+                return Carried(nan, nan, nan, share, reason)
+            ends.append(other.threshold(own, domain=name))
+        return Carried(carried, min(ends), max(ends), share)
 
     def held_out_error(self, *, layer: int | None = None, pooling: str | None = None) -> float:
         """How far off a probability up to .1 is at most, on sentences that the floor wasn't fitted to."""
@@ -178,7 +155,7 @@ class Floor:
 
         Args:
             probability: In [.0005, .9995].
-            choices: `length`, `layer`, `pooling`, `domain` and `across` as `probability` takes them.
+            choices: `layer`, `pooling`, `domain` and `across` as `probability` takes them.
 
         Returns:
             The cosine; `domain_range` of it says what share of them reaches it really.
@@ -188,8 +165,8 @@ class Floor:
 
         Example:
             >>> x = np.random.default_rng(0).normal(size=(400, 20))
-            >>> floor = Floor.of_vectors(x, [10] * 400)
-            >>> round(floor.probability(floor.threshold(0.05, length=10), length=10), 6)
+            >>> floor = Floor.of_vectors(x)
+            >>> round(floor.probability(floor.threshold(0.05)), 6)
             0.05
         """
         if not TAILS[-1] <= probability <= TAILS[0]:
@@ -204,14 +181,14 @@ class Floor:
 
         Args:
             cosine: The cosine.
-            choices: `length`, `layer` and `pooling` as `probability` takes them.
+            choices: `layer` and `pooling` as `probability` takes them.
 
         Returns:
             Two probabilities in [0, 1].
 
         Example:
             >>> x = np.random.default_rng(0).normal(size=(400, 20))
-            >>> floor = Floor.of_vectors(x, [10] * 400)
+            >>> floor = Floor.of_vectors(x)
             >>> low, high = floor.domain_range(floor.threshold(0.05))
             >>> low < 0.05 < high
             True
@@ -221,30 +198,24 @@ class Floor:
         return max(0.0, min(own) - error), min(1.0, max(own) + error)
 
     @classmethod
-    def of_vectors(
-        cls, vectors: npt.ArrayLike, lengths: Sequence[int] | None = None, *, layer: int = 0, pooling: str = "mean"
-    ) -> Floor:
+    def of_vectors(cls, vectors: npt.ArrayLike, *, layer: int = 0, pooling: str = "mean") -> Floor:
         """The floor of one layer, from sentences' vectors in hand.
 
         Args:
             vectors: (n, dim), of 40 sentences or more; with 100 the share that reaches the threshold of 5% is off by
                 .05 at most, as a rule.
-            lengths: Words of each sentence, punctuation not counted; None: lengths don't count.
             layer: The layer that they are of.
             pooling: Their pooling.
 
         Raises:
-            ValueError: Fewer than 40 vectors that aren't 0, or not as many lengths.
+            ValueError: Fewer than 40 vectors that aren't 0.
         """
         x = np.asarray(vectors, np.float32)
-        n = np.ones(len(x), np.int64) if lengths is None else np.asarray(lengths, np.int64)
-        if x.ndim != 2 or x.any(axis=1).sum() < FEWEST or n.shape != (len(x),) or not np.isfinite(x).all():
+        if x.ndim != 2 or x.any(axis=1).sum() < FEWEST or not np.isfinite(x).all():
             raise ValueError(
-                f"expected finite vectors (n, dim) of {FEWEST} sentences or more that aren't 0, and a length of each, "
-                f"got {x.shape} and {n.shape}"
+                f"expected finite vectors (n, dim) of {FEWEST} sentences or more that aren't 0, got {x.shape}"
             )
-        every = np.arange(len(x))
-        rows = Rows(x[None], every, np.zeros(len(x), np.int64), n, np.full(len(x), -1))
+        rows = Rows(x[None], np.arange(len(x)), np.zeros(len(x), np.int64), np.full(len(x), -1))
         fit = fit_rows({pooling: rows}, 1, most=OWN_PAIRS)
         return cls("vectors", "own", (layer,), (pooling,), ("own",), *fit)
 
@@ -253,39 +224,23 @@ class Floor:
         if len(self.domains) < 2:
             return float("nan")
         kind, at, high = self._kind(pooling), self._layer(layer), TAILS <= TAIL
-        pooled = quantiles(self.coefficients[kind, at], None)
-        shares = [tail_probability(pooled[high], pooled + own) for own in self.offsets[:, kind, at, :, 0]]
+        shares = [tail_probability(self.within[kind, at, high], own) for own in self.by_domain[:, kind, at]]
         return float(np.abs(np.array(shares) - TAILS[high]).max())
 
     def _quantiles(
-        self,
-        length: Length | None = None,
-        layer: int | None = None,
-        pooling: str | None = None,
-        domain: str | None = None,
-        across: bool = False,
+        self, layer: int | None = None, pooling: str | None = None, domain: str | None = None, across: bool = False
     ) -> np.ndarray:
         """Ascending (quantiles,)."""
         kind, at = self._kind(pooling), self._layer(layer)
-        if across and (self.across is None or domain is not None):
-            raise ValueError(
-                f"across: pairs of two of the domains {', '.join(self.domains)} are asked for; domain=null"
-            )
-        coefficients = (self.across if across and self.across is not None else self.coefficients)[kind, at]
-        result = quantiles(coefficients, None if length is None else self._clamped(length))
-        if domain is not None:
-            if domain not in self.domains:
-                raise ValueError(f"no domain {domain!r}; it has {', '.join(self.domains)}")
-            own = self.offsets[self.domains.index(domain), kind, at, :, int(length is not None)]
-            result = np.maximum.accumulate(result + own)
-        return result
-
-    def _clamped(self, length: Length) -> tuple[float, float]:
-        pair = np.broadcast_to(np.asarray(length, np.float64), (2,))
-        if not (pair >= 1).all():
-            raise ValueError(f"length={length}: expected words, 1 or more")
-        a, b = np.clip(pair, *self.lengths).tolist()
-        return a, b
+        if across:
+            if self.across is None or domain is not None:
+                raise ValueError(f"across: pairs of two of the domains {', '.join(self.domains)} are asked for")
+            return np.asarray(self.across[kind, at])
+        if domain is None:
+            return np.asarray(self.within[kind, at])
+        if domain not in self.domains:
+            raise ValueError(f"no domain {domain!r}; it has {', '.join(self.domains)}")
+        return np.asarray(self.by_domain[self.domains.index(domain), kind, at])
 
     def _kind(self, pooling: str | None) -> int:
         """The number of the pooling; None: of the first one, of words where there is none."""
@@ -301,18 +256,15 @@ class Floor:
         return self.layers.index(number)
 
     def to_json(self) -> str:
-        """The content of its file: a row a kind of pairs, layer and pooling."""
+        """The content of its file: a row a pooling and layer."""
         rows = []
         for i, pooling in enumerate(self.kinds):
             for j, layer in enumerate(self.layers):
-                for pairs, every in (("within", self.coefficients), ("across", self.across)):
-                    if every is not None:
-                        row = {"pairs": pairs, "pooling": pooling, "layer": layer, "quantiles": _as_lists(every[i, j])}
-                        rows.append(row)
-                offsets = {name: _as_lists(self.offsets[k, i, j]) for k, name in enumerate(self.domains)}
-                rows[-1 if self.across is None else -2] |= {"error": float(self.held_out[i, j]), "domains": offsets}
-        facts = {key: getattr(self, key) for key in ("text", "domains", "layers", "lengths")}
-        told = {"format": FORMAT, "model": self.title, **facts, "poolings": self.kinds, "probabilities": TAILS.tolist()}
+                across = None if self.across is None else _as_list(self.across[i, j])
+                row = {"pooling": pooling, "layer": layer, "within": _as_list(self.within[i, j]), "across": across}
+                by_domain = {name: _as_list(self.by_domain[k, i, j]) for k, name in enumerate(self.domains)}
+                rows.append(row | {"error": float(self.held_out[i, j]), "domains": by_domain})
+        told = {"format": FORMAT, "model": self.title, "text": self.text, "probabilities": TAILS.tolist()}
         lines = ",\n".join(json.dumps(row) for row in rows)
         return json.dumps(told)[:-1] + f', "rows": [\n{lines}\n]}}\n'
 
@@ -335,7 +287,7 @@ class Floor:
 
         Example:
             >>> from tempfile import TemporaryDirectory
-            >>> floor = Floor.of_vectors(np.random.default_rng(0).normal(size=(50, 8)), [10] * 50)
+            >>> floor = Floor.of_vectors(np.random.default_rng(0).normal(size=(50, 8)))
             >>> with TemporaryDirectory() as folder:
             ...     floor.save(f"{folder}/model.floor.json")
             ...     Floor.load(f"{folder}/model.floor.json").layers
@@ -350,37 +302,40 @@ class Floor:
             return cls._of(told)
         except FileNotFoundError:
             raise ValueError(f"no floor at {path}; make one: {hint}") from None
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
             raise ValueError(f"{path} is no floor, or damaged ({error}); make it anew: {hint}") from None
 
     @classmethod
     def _of(cls, told: dict[str, Any]) -> Floor:
         if told["probabilities"] != TAILS.tolist():
             raise ValueError("its probabilities aren't those of this version")
-        rows = {(row["pairs"], row["pooling"], row["layer"]): row for row in told["rows"]}
-        domains = tuple(told["domains"])
+        rows = {(row["pooling"], row["layer"]): row for row in told["rows"]}
+        kinds, layers = (tuple(dict.fromkeys(key[i] for key in rows)) for i in (0, 1))
+        domains = tuple(told["rows"][0]["domains"])
 
-        def every(pairs: str, take: Callable[[dict[str, Any]], Any]) -> np.ndarray:
+        def every(take: Callable[[dict[str, Any]], Any]) -> np.ndarray:
             """(kinds, layers, ...)."""
-            cells = [[take(rows[pairs, kind, layer]) for layer in told["layers"]] for kind in told["poolings"]]
-            result = np.array(cells, np.float64)
+            result = np.array([[take(rows[kind, layer]) for layer in layers] for kind in kinds], np.float64)
             if not np.isfinite(result).all():
                 raise ValueError("it has numbers that aren't finite")
             return result
 
-        offsets = every("within", lambda row: [row["domains"][name] for name in domains])
+        by_domain = every(lambda row: [row["domains"][name] for name in domains])
         return cls(
-            title=told["model"],
-            text=told["text"],
-            layers=tuple(told["layers"]),
-            kinds=tuple(told["poolings"]),
-            domains=domains,
-            coefficients=every("within", lambda row: row["quantiles"]),
-            across=every("across", lambda row: row["quantiles"]) if len(domains) > 1 else None,
-            offsets=np.moveaxis(offsets, 2, 0),
-            held_out=every("within", lambda row: row["error"]),
-            lengths=(int(told["lengths"][0]), int(told["lengths"][1])),
-        )
+            told["model"], told["text"], layers, kinds, domains,
+            within=every(lambda row: row["within"]),
+            across=every(lambda row: row["across"]) if len(domains) > 1 else None,
+            by_domain=np.moveaxis(by_domain, 2, 0),
+            held_out=every(lambda row: row["error"]),
+        )  # fmt: skip
+
+
+def said(carried: Carried) -> str:
+    """What became of a cosine, in words."""
+    if carried.reason:
+        return f"it can't be carried: {carried.reason}"
+    reach = f"{carried.share:.2%} of unrelated pairs reach either"
+    return f"{carried.cosine:.3f} [{carried.low:.3f}, {carried.high:.3f}]; {reach}"
 
 
 def _known(probability: float) -> float:
@@ -388,6 +343,6 @@ def _known(probability: float) -> float:
     return float(np.clip(probability, TAILS[-1], TAILS[0]))
 
 
-def _as_lists(values: np.ndarray) -> Any:
-    """Nested lists, of 7 decimals."""
+def _as_list(values: np.ndarray) -> Any:
+    """Numbers of 7 decimals."""
     return np.round(values, 7).tolist()

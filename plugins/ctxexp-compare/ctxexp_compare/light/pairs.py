@@ -30,13 +30,12 @@ def cosines_of(vectors: np.ndarray, first: np.ndarray, second: np.ndarray, step:
 
 @dataclass(frozen=True)
 class Rows:
-    """Vectors (layers, n, dim) of sentences by one pooling, or of words, with each row's sentence, domain, length in
-    words, and, for words, the word's number."""
+    """Vectors (layers, n, dim) of sentences by one pooling, or of words, with each row's sentence, domain, and, for
+    words, the word's number."""
 
     vectors: np.ndarray
     sentence: np.ndarray
     domain: np.ndarray
-    length: np.ndarray
     word: np.ndarray
 
     def pairs(self, rng: np.random.Generator, most: int = PAIRS, *, across: bool = False) -> Pairs:
@@ -62,7 +61,3 @@ class Rows:
     def cosines(self, layer: int, pairs: Pairs) -> np.ndarray:
         """(m,) in one layer; NaN for a vector of zeros."""
         return cosines_of(self.vectors[layer], pairs.first, pairs.second)
-
-    def lengths(self, pairs: Pairs) -> np.ndarray:
-        """(m, 2) words of the two sentences."""
-        return np.stack([self.length[pairs.first], self.length[pairs.second]], axis=1)

@@ -70,10 +70,9 @@ class Server:
         # what is shown has neither a password nor a query, which may be a key
         self.title = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
         path = parts.path.rstrip("/")
-        self._protocols = [one for one in PROTOCOLS if path.endswith(one.path)][:1]
-        self._base = parts._replace(path=path)
-        if self._protocols:
-            self._base = parts._replace(path=path[: -len(self._protocols[0].path)])
+        named = [one for one in PROTOCOLS if path.endswith(one.path)][:1]
+        self._protocols = named or list(PROTOCOLS)
+        self._base = parts._replace(path=path.removesuffix(named[0].path) if named else path)
 
     def __call__(self, texts: Sequence[str], batch: int = BATCH) -> np.ndarray:
         """(n, dim) float64, `batch` texts a request; NaN for a text that the server refuses by itself.
@@ -120,23 +119,22 @@ class Server:
 
     def _protocol(self) -> Protocol:
         """The protocol that the server speaks; tried once. Raises ServerError where none is spoken."""
-        if len(self._protocols) != 1:
-            refusals = []
-            for one in PROTOCOLS:
-                try:
-                    one.vectors(self._request(one.path, one.body(["a"], self._name())))
-                except ServerError as error:
-                    if "no server" in str(error):
-                        raise
-                    refusals.append(str(error))
-                except (KeyError, TypeError, ValueError):
-                    refusals.append(f"{one.path}: no vectors")
-                else:
-                    self._protocols = [one]
-                    break
+        told = ""
+        for one in self._protocols if len(self._protocols) > 1 else ():
+            try:
+                one.vectors(self._request(one.path, one.body(["a"], self._name())))
+            except ServerError as error:
+                if "no server" in str(error):
+                    raise
+                told = str(error) if not told or " 404" in told or " 405" in told else told
+            except (KeyError, TypeError, ValueError):
+                told = told or f"{one.path}: no vectors"
             else:
-                tried = ", ".join(one.path for one in PROTOCOLS)
-                told = next((text for text in refusals if " 404" not in text and " 405" not in text), refusals[0])
+                self._protocols = [one]
+                break
+        else:
+            if len(self._protocols) > 1:
+                tried = ", ".join(one.path for one in self._protocols)
                 raise ServerError(f"{self.title} gives no vectors at {tried}; {told}")
         self._name()
         return self._protocols[0]

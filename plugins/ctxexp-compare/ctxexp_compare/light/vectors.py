@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 SAME = 5e-5  # of a vector's length: kernels, threads and batches of float32 differ by less, storing in float16 by more
-GRADES = {"float16": 2e-3, "bfloat16": 2.5e-2, "8 bits": 0.1, "4 bits": 0.35}  # of a vector's length, at most
+GRADES = {"float16": 1.2e-3, "bfloat16": 2.5e-2, "8bit": 0.1, "4bit": 0.35}  # of a vector's length, at most
 UNEVEN = 12.0  # times the median row's error: a row's rounding, at most
 NEAREST = 10
 RESAMPLES = 1000
@@ -71,20 +71,6 @@ def grade(error: float) -> str:
         ('bfloat16', '')
     """
     return next((name for name, most in GRADES.items() if error <= most), "")
-
-
-def stored_type(x: np.ndarray) -> str:
-    """The type that every number of x has been rounded to; empty for float32."""
-    single = np.asarray(x, np.float32)
-    if len(np.unique(single)) <= 256 < single.size:
-        return "8 bits"
-    if not (single.view(np.uint32) & 0xFFFF).any():
-        return "bfloat16"
-    with np.errstate(over="ignore"):
-        if np.array_equal(single, single.astype(np.float16).astype(np.float32)):
-            return "float16"
-    steps = np.asarray(x, np.float64) / np.maximum(np.abs(x).max(axis=1, keepdims=True), 1e-300) * 127
-    return "8 bits" if np.abs(steps - np.round(steps)).max() < 1e-3 else ""
 
 
 def from_vectors(a: np.ndarray, b: np.ndarray) -> Iterator[Explanation]:
@@ -156,35 +142,3 @@ def changed_neighbours(
     means = [changed[rng.integers(len(changed), size=len(changed))].mean() for _ in range(RESAMPLES)]
     low, high = np.quantile(means, [0.025, 0.975])
     return Share(float(changed.mean()), float(low), float(high), len(changed))
-
-
-def answering_cosine(a: np.ndarray, b: np.ndarray, cosine: float, seed: int = 0) -> Share | None:
-    """The cosine that as many pairs of texts reach in b (n, columns) as reach `cosine` in a (n, dim).
-
-    None where fewer than ten pairs, or all but ten, reach it: no quantile answers to it then.
-    """
-    rng = np.random.default_rng(seed)
-    n = min(len(a), MOST_TEXTS)
-    kept = np.sort(rng.permutation(len(a))[:n])
-    first, second = np.triu_indices(n, 1)
-    of_a, of_b = ((unit(x[kept]) @ unit(x[kept]).T)[first, second] for x in (a, b))
-    reach = int((of_a >= cosine).sum())
-    if not 10 <= reach <= len(of_a) - 10:
-        return None
-    answers = []
-    for _ in range(RESAMPLES // 5):
-        times = np.bincount(rng.integers(n, size=n), minlength=n)
-        weights = times[first] * times[second]
-        if share := float(weights[of_a >= cosine].sum() / max(1, weights.sum())):
-            answers.append(_upper_quantile(of_b, weights, share))
-    low, high = np.quantile(answers, [0.025, 0.975])
-    value = _upper_quantile(of_b, np.ones(len(of_b)), reach / len(of_b))
-    return Share(value, float(low), float(high), n)
-
-
-def _upper_quantile(x: np.ndarray, weights: np.ndarray, share: float) -> float:
-    """The number that this share of the weights reaches."""
-    order = np.argsort(-x)
-    reached = np.cumsum(weights[order])
-    at = int(np.searchsorted(reached, share * reached[-1] * (1 - 1e-9)))
-    return float(x[order][min(at, len(x) - 1)])

@@ -8,28 +8,27 @@ from typing import Any, Literal
 
 import numpy as np
 
+from .floor import FEWEST, Carried, Floor
 from .vectors import (
     GRADES,
     SAME,
     UNEVEN,
     Explanation,
     Share,
-    answering_cosine,
     changed_neighbours,
     grade,
     is_even,
     root_mean_square,
     row_errors,
-    stored_type,
     unit,
 )
 
 Name = Literal["same", "rounded", "different"]
-Rounding = Literal["none", "float16", "bfloat16", "8 bits", "4 bits"]
 CLEARLY = 0.5  # of the plain error: what an explanation leaves, at most
 SCALE = 0.005  # of a factor common to all rows: no rounding moves one so far
 NO_ERROR = np.inf  # of vectors that can't be subtracted
 LENGTHS = "normalising"
+LEAK = "batch that leaks"
 REMEDIES = {
     "pooling": "ask the server for the reference's pooling, or name yours as the reference's: pooling=",
     LENGTHS: "divide each vector by its length on both sides, or on neither",
@@ -41,10 +40,10 @@ REMEDIES = {
     "before the norm": "apply the network's last norm",
     "one token off": "pool the tokens that the reference pools, special ones as well",
     "tokenizer": "give the server the reference's tokenizer files",
-    "padding": "pass the attention mask to the network and to the pooling, or send texts one at a time",
+    "padding": "pass the attention mask to the network and to the pooling",
+    LEAK: "send the server one text a request (batch=1 checks that), or repair how it makes several at once",
     "unstable": "switch dropout and sampling off, and ask one replica",
     "text cut": "set the same longest text on both sides (max_seq_length, --max-batch-tokens, truncate)",
-    "axes": "transpose the arrays to layers, tokens, columns",
     "weights": "load the reference's weights, or make a new reference",
     "rows missing": "look for texts that the candidate couldn't embed",
     "rows swapped": "sort the answers by their index",
@@ -74,12 +73,12 @@ class Verdict:
     n: int = 0
     neighbours: Share | None = None
     asked: float | None = None
-    cosine: Share | None = None
+    cosine: Carried | None = None
     is_search: bool = False
     notes: tuple[str, ...] = ()
     layers: tuple[dict[str, Any], ...] = ()
 
-    def passes(self, rounding: Rounding = "none") -> bool:
+    def passes(self, rounding: str = "none") -> bool:
         """Whether it is the same, or rounded no more than this."""
         grades = ["none", *GRADES]
         is_allowed = self.verdict == "rounded" and grades.index(self.rounding) <= grades.index(rounding)
@@ -87,8 +86,8 @@ class Verdict:
 
     @property
     def remedy(self) -> str:
-        """What to do, of a known cause."""
-        return REMEDIES.get(self.cause.split(" and ")[0], "")
+        """What to do, of known causes."""
+        return "; ".join(REMEDIES[cause] for cause in self.cause.split(" and ") if cause)
 
     @property
     def sentences(self) -> list[str]:
@@ -115,12 +114,10 @@ class Verdict:
             )
         if self.asked is not None and self.cosine is not None:
             answer = self.cosine
-            lines.append(
-                f"to a cosine of {self.asked:g} answers {answer.value:.3f} (95%: {answer.low:.3f} to "
-                f"{answer.high:.3f}): as many pairs of {answer.n} texts reach it"
-            )
-        elif self.asked is not None:
-            lines.append(f"no cosine answers to {self.asked:g}: too few pairs of these texts lie on one side of it")
+            ends = f"95%: {answer.low:.3f} to {answer.high:.3f}"
+            found = f"{answer.cosine:.3f} ({ends}): {answer.share:.2%} of pairs reach either"
+            found = f"none: {answer.reason}" if answer.reason else found
+            lines.append(f"to a cosine of {self.asked:g} answers {found}")
         return lines
 
 
@@ -165,16 +162,18 @@ def judge(
             best, left = one, error
             if error <= tolerance:
                 break
-    if best is None or left > GRADES["8 bits"]:
+    if best is None or left > GRADES["8bit"]:
         return plain if plain.verdict == "rounded" else replace(plain, rounding="")
     cause = best.cause
     lengths = _lengths(best.vectors, b)
     is_long = has_length and lengths and not (cause.startswith("dimensions cut") and "1" in lengths)
-    detail = "; ".join(filter(None, [best.detail, lengths if is_long else ""]))
+    rest = row_errors(unit(best.vectors), unit(b))
+    more = "" if left <= tolerance or is_even(rest) else f"something else too, most in row {int(rest.argmax()) + 1}"
+    detail = "; ".join(filter(None, [best.detail, lengths if is_long else "", more]))
     causes = [*([cause] if cause else []), *([LENGTHS] if is_long else [])]
     return replace(
         plain, verdict="different", cause=" and ".join(causes), detail=detail,
-        rounding=_rounding(left, b) if left > tolerance else "",
+        rounding=grade(left) if left > tolerance and not more else "",
     )  # fmt: skip
 
 
@@ -189,17 +188,11 @@ def _plain(a: np.ndarray, b: np.ndarray, tolerance: float) -> Verdict:
     if error <= tolerance and errors[row] <= UNEVEN * tolerance:
         return replace(facts, verdict="same")
     if grade(error) and is_even(errors):
-        return replace(facts, verdict="rounded", rounding=_rounding(error, b))
+        return replace(facts, verdict="rounded", rounding=grade(error))
     zeros, moved = int((~np.asarray(b).any(axis=1)).sum()), int((errors > UNEVEN * tolerance).sum())
     if zeros:
         return replace(facts, cause="rows missing", detail=f"{zeros} of {len(b)} are zero")
     return replace(facts, detail=f"{moved} of {len(b)} rows differ, number {row + 1} most" if moved < len(b) else "")
-
-
-def _rounding(error: float, b: np.ndarray) -> str:
-    """The type that rounds so far, or the coarser one that b's numbers are of."""
-    grades, stored = ["", *GRADES], stored_type(b)
-    return max(grade(error), stored, key=grades.index)
 
 
 def _direction_error(a: np.ndarray, b: np.ndarray) -> float:
@@ -231,7 +224,9 @@ def with_effects(
     cosine: float | None = None,
 ) -> Verdict:
     """The verdict with what the difference does to neighbours, and to a threshold where one is asked for."""
-    answer = answering_cosine(a, b, cosine) if cosine is not None else None
+    answer = None
+    if cosine is not None and len(a) >= FEWEST:
+        answer = Floor.of_vectors(a).carry(Floor.of_vectors(b), cosine)
     return replace(
         verdict, neighbours=changed_neighbours(a, b, queries), asked=cosine, cosine=answer,
         is_search=queries is not None,
