@@ -86,10 +86,10 @@ def test_the_gallery_holds_every_figure() -> None:
 
 @pytest.fixture(scope="module")
 def beginning(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The embedded text's first 200 sentences, with the table of all senses."""
+    """The embedded text's first 120 sentences, with the table of all senses."""
     folder = tmp_path_factory.mktemp("beginning")
     lines = (DATA / "sentences.tsv").read_text(encoding="utf-8").splitlines(keepends=True)
-    (folder / "sentences.tsv").write_text("".join(lines[:200]), encoding="utf-8")
+    (folder / "sentences.tsv").write_text("".join(lines[:120]), encoding="utf-8")
     shutil.copy(DATA / "senses.tsv", folder)
     return folder
 

@@ -103,7 +103,7 @@ def greeting(folder: Path) -> str:
     return done.stdout.strip()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_pip_installs_where_uv_can_t_be_had(checkout: Path) -> None:
     """No uv on PATH, none where packages come from, and a Python that has ensurepip but no pip."""
     pytest.importorskip("ensurepip")

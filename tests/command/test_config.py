@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from itertools import chain, zip_longest
+
 import pytest
 
 from ctxexp.plugins.registry import config_folders
@@ -11,31 +14,41 @@ from tests.shipped import GROUPS
 # The real configs and the real registry.
 
 
-def options() -> list[str]:
-    """Each choice of a group; all metrics in one run."""
-    found = sorted((p.parent.name, p.stem) for folder in config_folders() for p in folder.glob("*/*.yaml"))
-    metrics = ",".join(name for group, name in found if group == "metric")
-    return [f"metric=[{metrics}]", *(f"{group}={name}" for group, name in found if group != "metric")]
+NEEDED = {
+    "model=huggingface": ["model.checkpoint=x"],
+    "model=word_vectors": ["model.path=x"],
+    "model=vectors": ["model.path=x"],
+    "dataset=vectors": ["dataset.path=x"],
+    "dataset=text": ["dataset.path=x"],
+    "dataset=qnli": ["dataset.path=x"],
+    "dataset=tagged": ["dataset.path=x"],
+    "dataset=huggingface": ["dataset.path=x"],
+}
 
 
-@pytest.mark.parametrize("option", options())
-def test_every_yaml_composes_and_checks(option: str) -> None:
-    group = option.partition("=")[0]
-    if group not in GROUPS:  # a plugin's own, which its experiments add
-        option = f"+{option}"
-    needed = {
-        "model=huggingface": ["model.checkpoint=x"],
-        "model=word_vectors": ["model.path=x"],
-        "model=vectors": ["model.path=x"],
-        "dataset=vectors": ["dataset.path=x"],
-        "dataset=text": ["dataset.path=x"],
-        "dataset=qnli": ["dataset.path=x"],
-        "dataset=tagged": ["dataset.path=x"],
-        "dataset=huggingface": ["dataset.path=x"],
-    }
-    if option == "engine=ray":
+def commands() -> list[list[str]]:
+    """All metrics at once; an experiment, an engine, or a choice of a group that a plugin's experiments add; else one
+    choice of every group at a time."""
+    metrics, alone, by_group = [], [], defaultdict[str, list[list[str]]](list)
+    for group, name in sorted((p.parent.name, p.stem) for folder in config_folders() for p in folder.glob("*/*.yaml")):
+        option = f"{group}={name}"
+        if group == "metric":
+            metrics.append(name)
+        elif group not in GROUPS:
+            alone.append([f"+{option}"])
+        elif group in ("experiment", "engine"):
+            alone.append([option])
+        else:
+            by_group[group].append([option, *NEEDED.get(option, [])])
+    together = [[*chain.from_iterable(row)] for row in zip_longest(*by_group.values(), fillvalue=[])]
+    return [[f"metric=[{','.join(metrics)}]"], *alone, *together]
+
+
+@pytest.mark.parametrize("words", commands(), ids=" ".join)
+def test_every_yaml_composes_and_checks(words: list[str]) -> None:
+    if "engine=ray" in words:
         pytest.importorskip("ray", reason="Ray isn't installed: pip install 'ctxexp-scale[ray]'")
-    check_command([option, *needed.get(option, [])], multirun=True)  # whose files are the jobs' own matter
+    check_command(words, multirun=True)  # whose files are the jobs' own matter
 
 
 def test_a_sweep_over_names_globs_and_ranges_composes() -> None:

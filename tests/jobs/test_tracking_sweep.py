@@ -22,6 +22,7 @@ from ctxexp.report import colours
 from tests.composed import run_command_line
 from tests.sample_results import results_with
 from tests.tracked import client_of, finish_job, stored_sweep
+from tests.warm import Warm
 
 APP = """
 import multiprocessing, sys, time
@@ -88,7 +89,7 @@ def app(tmp_path: Path, empty_store: Path) -> Path:
     return tmp_path
 
 
-def start(app: Path, *words: str) -> subprocess.Popen:
+def start(app: Path, *words: str, python: str | Path = sys.executable) -> subprocess.Popen:
     ours = (
         "MLFLOW_TRACKING_URI",
         "HYDRA_FULL_ERROR",
@@ -96,7 +97,7 @@ def start(app: Path, *words: str) -> subprocess.Popen:
     environ = {k: v for k, v in os.environ.items() if k not in ours}
     environ["PYTHONPATH"] = os.pathsep.join([str(Path(ctxexp.__file__).parents[1]), environ.get("PYTHONPATH", "")])
     return subprocess.Popen(
-        [sys.executable, "app.py", "-m", *words],
+        [python, "app.py", "-m", *words],
         cwd=app,
         env=environ,
         stdout=subprocess.PIPE,
@@ -104,12 +105,6 @@ def start(app: Path, *words: str) -> subprocess.Popen:
         text=True,
         start_new_session=True,
     )
-
-
-def sweep(app: Path, *words: str) -> tuple[int, str, str]:
-    process = start(app, *words)
-    out, err = process.communicate(timeout=300)
-    return process.returncode, out, err
 
 
 def runs(app: Path) -> dict[str, object]:
@@ -121,9 +116,10 @@ def runs(app: Path) -> dict[str, object]:
     return by_name
 
 
-def test_one_failing_job_does_not_stop_the_sweep(app: Path) -> None:
-    code, out, err = sweep(app, "model=bert,broken,early,swallowed,elmo")
-    assert code == 1, err
+def test_one_failing_job_does_not_stop_the_sweep(app: Path, warm: Warm) -> None:
+    process = start(app, "model=bert,broken,early,swallowed,elmo", python=warm.python)
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 1, err
     found = runs(app)
     assert len({run.data.tags["ctxexp.sweep"] for run in found.values()}) == 1
     assert {name: run.info.status for name, run in found.items()} == {

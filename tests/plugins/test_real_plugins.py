@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import tomllib
-import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PLUGINS = ROOT / "plugins"
 REAL = sorted(path.parent for path in PLUGINS.glob("ctxexp-*/pyproject.toml"))
-PACKAGES = [folder for folder in REAL if folder.name != "ctxexp-light"]  # which is made of ctxexp_compare's files
 OURS = re.compile(r".*ctxexp.*|.*\.pth")  # what is not shared
 
 
@@ -112,23 +110,6 @@ def test_their_own_tests_pass_where_only_wheels_are_installed(place: Place, tmp_
     missing = [reason for reason in reasons if "installed" in reason or "names no folder" in reason]
     assert missing == reasons, done.stdout
     assert bool(reasons) == bool(counts.get("skipped"))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("source", [ROOT, *PACKAGES], ids=lambda source: source.name if source != ROOT else "ctxexp")
-def test_a_wheel_holds_every_file_of_its_package(place: Place, source: Path) -> None:
-    package = source / ("ctxexp" if source == ROOT else source.name.replace("-", "_"))
-    (wheel,) = (place.wheels / source.name).glob("*.whl")
-    files = [p for p in package.rglob("*") if p.is_file() and "__pycache__" not in p.parts]
-    assert files or package.with_suffix(".py").is_file()
-    files = files or [package.with_suffix(".py")]
-    assert {p.relative_to(source).as_posix() for p in files} <= set(zipfile.ZipFile(wheel).namelist())
-
-
-@pytest.mark.slow
-def test_verbs_come_whole_in_their_wheel(place: Place, tmp_path: Path) -> None:
-    shown = run(place.python, "-m", "ctxexp", "train", "--cfg", "job", "model=elmo", "text=.", cwd=tmp_path).stdout
-    assert "n_highway: 1" in shown
 
 
 def test_a_rendered_plugin_is_complete(tmp_path: Path) -> None:
