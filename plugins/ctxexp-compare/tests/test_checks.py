@@ -250,6 +250,7 @@ def test_every_protocol_is_found_and_read(path: str, serve: Any) -> None:
     server = serve(
         lambda asked, body: (200, PROTOCOLS[path](body)) if asked == path else (404, {"detail": "Not Found"})
     )
+    assert check(np.array(rows_of(texts)), server.url.removeprefix("http://"), text=texts).verdict == "same"
     for url in (server.url, server.url + path):
         assert Server(url, model="mine")(texts) == pytest.approx(np.array(rows_of(texts)))
     assert (
@@ -529,12 +530,19 @@ def test_mistakes_are_answered(pinned: Pin, tmp_path: Path, capfd: pytest.Captur
     pinned.save(tmp_path / "bert.pin")
     for args, words in {
         ("check", str(tmp_path / "bert.pin")): "is of a model in memory: name one",
-        ("check", "bert"): "name the candidate",
+        ("check", "bert"): "ctxexp check MODEL bert",
         ("passport", "v.npz", "gpt2", "text=a.txt"): "ctxexp check MODEL FILE text=TEXT",
         ("diff", "bert", "gpt2", "margin=.1"): "ctxexp check A B",
     }.items():
         assert run_command_line(list(args)) == 2
         assert words in capfd.readouterr().err
+
+
+def test_own_texts_need_no_library_that_finds_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "icu4py", None)
+    monkeypatch.setitem(sys.modules, "icu4py.breakers", None)
+    assert len(pin("bert").texts) > 40
+    assert check("random_words", "random_words").verdict == "same"
 
 
 def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -77,7 +78,9 @@ def check(
     one = _found(reference, model, key, options, pooling)
     if candidate is None:
         if one.pin is None:
-            raise ConfigError(f"{reference}: check what against it? name the candidate; a pin alone has its own model")
+            raise ConfigError(
+                f"{reference} is checked against what? ctxexp check MODEL {reference}; a pin alone will do"
+            )
         if not one.pin.model:
             raise ConfigError(f"{reference} is of a model in memory: name one, as in ctxexp check FILE minilm")
         candidate, options = one.pin.model, [*one.pin.options, *options]
@@ -127,8 +130,8 @@ def _found(place: Place, model: str, key: str, options: Sequence[str], pooling: 
         return _Found(Side.of_pin(place), pin=place)
     if isinstance(place, np.ndarray):
         return _Found(Side.of_array(place))
-    if isinstance(place, str) and place.startswith(("http://", "https://")):
-        return _Found(Side.of_server(place, model, key))
+    if isinstance(place, str) and re.match(r"https?://|[\w.-]+:\d+(/|$)", place):
+        return _Found(Side.of_server(place if "://" in place else f"http://{place}", model, key))
     if isinstance(place, str | Path):
         file = user_path(str(place))
         if file.is_dir() and not (file / "config.json").exists() and [*file.glob("*.safetensors")]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from ctxexp import Encoder
 from ctxexp.command import registry
-from ctxexp_compare.checks.encoding import word_sentences
+from ctxexp_compare.checks.encoding import UNSPACED, word_sentences
 
 SPELLINGS = (
     "The café's naïve owner – Zoë – re-opened it.",
@@ -31,7 +31,7 @@ SPELLINGS = (
     "co-operate coöperate cooperate",
     "Yes.",
     "no",
-    "日本語のテキスト and 中文 and 한국어",
+    UNSPACED,
 )
 PLAIN = 22  # sentences of the embedded corpus, evenly spaced
 MORE = 150  # so that neighbours can be told

@@ -30,7 +30,7 @@ NO_ERROR = np.inf  # of vectors that can't be subtracted
 LENGTHS = "normalising"
 LEAK = "batch that leaks"
 REMEDIES = {
-    "pooling": "ask the server for the reference's pooling, or name yours as the reference's: pooling=",
+    "pooling": "serve with the reference's pooling (1_Pooling/config.json, --pooling), or if yours is meant: pooling=",
     LENGTHS: "divide each vector by its length on both sides, or on neither",
     "prompt": "put the same prompt before each text on both sides",
     "projection": "serve the modules behind the network too (modules.json lists them)",
