@@ -186,7 +186,9 @@ ROWS: dict[str, tuple[Callable[[], Any], Any]] = {
     "all words listed need no correction": (lambda: listed_factor(np.array([9]), 15), [STUDENT(0.975, 8)]),
     "a share of room ends at 1": (lambda: share_ends(0.5, 0.02)[1], 1.0),
     "a share has no interval where a resample has no room": (lambda: share_ends(0.9, 0.02), [np.nan, np.nan]),
-    "a step of .02 is spoken of": (lambda: [is_claimed(0.0199), is_claimed(0.0201)], [False, True]),
+    "a step is spoken of whose interval lies beyond .02": (
+        lambda: [is_claimed(by) for by in (0.0201, 0.0203)], [False, True],
+    ),
     "of four layers' intervals six pairs are compared": (
         lambda: [is_certain([0, 0, 0, 2 * BONFERRONI * by]) for by in (0.999, 1.001)], [False, True],
     ),

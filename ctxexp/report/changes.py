@@ -47,20 +47,19 @@ def halves(results: Results, key: Key) -> list[np.ndarray]:
 @np.errstate(invalid="ignore")  # of infinite values no step is claimed
 def claimed_steps(results: Results, key: Key) -> np.ndarray:
     """The signs (n_layers, n_layers) of the changes of a curve between layers that may be claimed, else 0."""
-    estimates = interval_estimates(results, key)
-    signs = layer_changes(estimates, results.replicates.get(key))
+    signs = layer_changes(interval_estimates(results, key), results.replicates.get(key), least(results, key))
     others = [results.by_key[other].value for name in VARIANTS if (other := _beside(key, name)) in results.by_key]
     steps = [np.sign(_changes(values)) for values in (*others, *halves(results, key))]
-    return _claimed(signs, estimates.value, steps, least(results, key))
+    return _claimed(signs, steps)
 
 
 @np.errstate(invalid="ignore")
 def claimed_order(points: Sequence[tuple[Results, Key, int]]) -> tuple[np.ndarray, np.ndarray]:
     """The values of curves at a layer each, and which of them lie above which for certain.
 
-    A difference may be claimed where its interval, at 95% for all of them together, leaves out 0, where it is large
-    enough to act on, where the runs' texts fill the same bands of frequency, where the ranges of their variants don't
-    cross, and where both halves of the text agree.
+    A difference may be claimed where its interval, at 95% for all of them together, leaves out 0 and what is too small
+    to act on, where the runs' texts fill the same bands of frequency, where the ranges of their variants don't cross,
+    and where both halves of the text agree.
 
     Args:
         points: A run, one of its curves, and a layer, each.
@@ -84,7 +83,8 @@ def claimed_order(points: Sequence[tuple[Results, Key, int]]) -> tuple[np.ndarra
     draws = [results.replicates[key][at] for results, key, at in points if key in results.replicates]
     is_paired = len({len(draw) for draw in draws}) == 1 and len(draws) == len(points)
     is_paired = is_paired and all(points[0][0].info.shares_resamples(results.info) for results, _, _ in points)
-    signs = certain_changes(Estimates(*ends), np.stack(draws) if is_paired else None)
+    replicates = np.stack(draws) if is_paired else None
+    signs = certain_changes(Estimates(*ends), replicates, least(points[0][0], points[0][1]))
     mixes = [
         (mix.weights, mix.bands, mix.filled, mix_mark(results, key.measure))
         for results, key, _ in points
@@ -101,7 +101,7 @@ def claimed_order(points: Sequence[tuple[Results, Key, int]]) -> tuple[np.ndarra
         for i in range(2):
             values = np.array([each[i][at] for each, (*_, at) in zip(of_halves, points, strict=True)])
             steps.append(np.sign(_changes(values)))
-    return ends[0], _claimed(signs, ends[0], steps, least(points[0][0], points[0][1]))
+    return ends[0], _claimed(signs, steps)
 
 
 def variant_range(results: Results, key: Key, at: int) -> tuple[float, float] | None:
@@ -120,9 +120,9 @@ def _changes(values: np.ndarray) -> np.ndarray:
     return values[None, :] - values[:, None]
 
 
-def _claimed(signs: np.ndarray, values: np.ndarray, steps: Sequence[np.ndarray], least: float) -> np.ndarray:
-    """The signs of changes of values that are large enough and that all of these steps (NaN: undefined there) have."""
-    is_claimed = np.abs(_changes(values)) >= least
+def _claimed(signs: np.ndarray, steps: Sequence[np.ndarray]) -> np.ndarray:
+    """The signs of changes that all of these steps (NaN: undefined there) have."""
+    is_claimed = np.ones(signs.shape, bool)
     for step in steps:
         is_claimed &= (step == signs) | np.isnan(step)
     return np.where(is_claimed, signs, 0)
@@ -176,7 +176,7 @@ def _leg(signs: np.ndarray, layers: Sequence[int], start: int, end: int) -> Leg:
     return Leg(sign, layers[start], layers[end], bool((within == -sign).any()))
 
 
-def layer_changes(estimates: Estimates, replicates: np.ndarray | None = None) -> np.ndarray:
+def layer_changes(estimates: Estimates, replicates: np.ndarray | None = None, least: float = 0.0) -> np.ndarray:
     """The certain changes (n_layers, n_layers) between the layers of a curve (`certain_changes`); 0 where either layer
     is undefined: those count neither as values nor among the pairs."""
     n = len(estimates.value)
@@ -184,18 +184,19 @@ def layer_changes(estimates: Estimates, replicates: np.ndarray | None = None) ->
     rows = None if replicates is None or len(replicates) != n else replicates[layers]
     signs = np.zeros((n, n), int)
     if len(layers):
-        signs[np.ix_(layers, layers)] = certain_changes(Estimates(*(part[layers] for part in estimates)), rows)
+        signs[np.ix_(layers, layers)] = certain_changes(Estimates(*(part[layers] for part in estimates)), rows, least)
     return signs
 
 
-def certain_changes(estimates: Estimates, replicates: np.ndarray | None = None) -> np.ndarray:
-    """The sign of value j less value i, (n, n), where the data make it certain; else 0.
+def certain_changes(estimates: Estimates, replicates: np.ndarray | None = None, least: float = 0.0) -> np.ndarray:
+    """The sign of value j less value i, (n, n), where the data make it certain that they differ by over `least`; else
+    0.
 
-    The family-wise level is 5%: with nothing but noise, a sign appears anywhere in one of twenty matrices. With
-    replicates of the same resamples (n, r), a difference is certain beyond c of its own standard deviations, c being
-    the 95% point of the largest of all pairs (the bootstrap's max-t; Romano and Wolf 2005). Without them it must exceed
-    the sum of both intervals' halves, widened by Bonferroni's factor for so many pairs, which holds however the two are
-    correlated.
+    The family-wise level is 5%: where no two differ by more, a sign appears anywhere in one of twenty matrices, however
+    small the text is. With replicates of the same resamples (n, r), a difference is certain beyond c of its own
+    standard deviations, c being the 95% point of the largest of all pairs (the bootstrap's max-t; Romano and Wolf
+    2005). Without them it must exceed the sum of both intervals' halves, widened by Bonferroni's factor for so many
+    pairs, which holds however the two are correlated.
     """
     y, low, high = estimates
     n = len(y)
@@ -211,7 +212,7 @@ def certain_changes(estimates: Estimates, replicates: np.ndarray | None = None) 
         rise, fall = below[None, :] + above[:, None], above[None, :] + below[:, None]
         bound = factor * np.where(change > 0, rise, fall)
     rounding = 1e-6 * np.abs(y).max()
-    is_certain = np.isfinite(bound) & (np.abs(change) > np.fmax(bound, rounding))
+    is_certain = np.isfinite(bound) & (np.abs(change) > np.fmax(bound, rounding) + least)
     return np.where(is_certain, np.sign(change), 0).astype(int)
 
 

@@ -75,6 +75,18 @@ def test_noise_shows_a_change_in_at_most_one_of_twenty_curves(shared: float) -> 
     assert claims["intervals"] <= 0.05 * sims
 
 
+@pytest.mark.parametrize("error", [0.1, 1.0])
+def test_a_step_at_the_least_is_claimed_in_at_most_one_of_twenty_texts(error: float) -> None:
+    """However short the text: errors a tenth of the least step, and as large as it."""
+    rng, least = np.random.default_rng(5), 0.02
+    claims = 0
+    for _ in range(400):
+        y, *draws = np.array([0, least]) + rng.normal(scale=error * least, size=(401, 2))
+        rows = y[:, None] + np.array(draws).T
+        claims += bool(certain_changes(Estimates(y, y, y), rows, least).any())
+    assert claims <= 0.05 * 400
+
+
 def test_replicates_see_a_change_that_intervals_hide() -> None:
     """Two layers that the same sentences move together, as layers of one text are."""
     rng = np.random.default_rng(2)
