@@ -152,8 +152,11 @@ class MixInfo:
             return f"{weights[self.weights]}: the mean depends on the amount of text"
         edges = ", ".join(f"{edge:.2g}" for edge in self.bands)
         bands = "" if self.bands in ((), BANDS) else f"bands of frequency {edges}"
+        own = ", of whose words it speaks" * any(self.filled)
         more = f"; about {self.wanted:,} words more would fill all" if self.wanted else ""
-        return ", ".join(filter(None, [bands, self.mark and f"the text fills {self.mark} of word frequency{more}"]))
+        return ", ".join(
+            filter(None, [bands, self.mark and f"the text fills {self.mark} of word frequency{own}{more}"])
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

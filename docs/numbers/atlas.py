@@ -162,8 +162,12 @@ def cell(row: Row, key: str, layer: int) -> str:
 
 
 def cells(row: Row, layer: int) -> list[str]:
-    """A layer's cells under HEADS."""
-    cells = [cell(row, key, layer) for key in CURVES]
+    """A layer's cells under HEADS, with intervals."""
+    return with_range(row, layer, [cell(row, key, layer) for key in CURVES])
+
+
+def with_range(row: Row, layer: int, cells: list[str]) -> list[str]:
+    """A layer's cells of CURVES with the range of contextuality's variants behind the first."""
     ends = [row.curves[key].value[layer] for key in RANGE]
     cells.insert(1, " to ".join(without_leading_zero(end, 2) for end in ends if end is not None))
     return cells
@@ -177,7 +181,9 @@ def table(found: dict[str, Row]) -> str:
         typed = " ".join(word for word in shlex.split(row.command)[2].split() if word not in common)
         text = ", ".join(filter(None, [row.text, row.run.mix.mark]))
         link = f"[`{typed}`](atlas/{name}.json)"
-        lines.append([row.title, text, f"{model.n_layers} × {model.dim}", *cells(row, -1), link])
+        first, *others = (cell(row, key, -1) for key in CURVES)
+        last = [first, *(text.partition(" ")[0] for text in others)]
+        lines.append([row.title, text, f"{model.n_layers} × {model.dim}", *with_range(row, -1, last), link])
     head = ["model", "text", "layers × width", *HEADS, "command and card"]
     return f'<div class="sortable" markdown="1">\n\n{markdown(head, lines)}\n\n</div>\n\n{ONE_TRAINING_RUN}.'
 

@@ -18,6 +18,7 @@ TRANSFORMS = ("center", "whitening", "flow")
 COMPARISONS = {"cka": "CKA", "mutual_knn": "mutual nearest neighbours"}
 FIRST_WORD_MODEL = "smollm2"  # whose values stand in the table; of others what moves most
 CONTRASTIVE = ("the mini", "contrastive, from the mini", "untrained", "contrastive, from untrained weights")
+TOLD = 0.02  # from the truth: a world in which contextuality or a variant is farther has a row
 COVERAGE_WORLDS = {"sts": "sentences", "planted": "documents"}
 COVERAGE_NAMES = {
     "anisotropy": "anisotropy", "self_similarity": "self-similarity",
@@ -281,10 +282,14 @@ def known_contextuality(numbers: pd.DataFrame) -> str:
     half = worlds[(worlds.kind == "") & (worlds["at"] == 0.5)]
     said = half.pivot_table("value", "of", "estimator", sort=False).drop(columns="over all places")
     truth = half.groupby("of").truth.first()
+    mine = ends.loc[said.index].assign(value=said[said.columns[0]])
+    is_told = mine.sub(truth.loc[said.index], axis=0).abs().max(axis=1) > TOLD
+    is_told.iloc[0] = True  # the world that the others add to
     of_world = [
         [of, *map(_two, (truth[of], first)), f"{_two(ends.lowest[of])} to {_two(ends.highest[of])}", *map(_two, rest)]
-        for of, (first, *rest) in zip(said.index, said.to_numpy().tolist(), strict=True)
+        for of, (first, *rest) in zip(said.index[is_told], said[is_told].to_numpy().tolist(), strict=True)
     ]
+    others = f"Within {_two(TOLD)} of the truth, as all its variants: {'; '.join(said.index[~is_told])}."
     knobs = networks[(networks.estimator == "contextuality") | networks.estimator.isna()]
     of_network = [
         [f"`{of}`", name, " ".join(map(_two, rows.value))]
@@ -295,7 +300,8 @@ def known_contextuality(numbers: pd.DataFrame) -> str:
         (["world", "truth", said.columns[0], "its variants", *said.columns[1:]], of_world),
         (["model", "its words", "layers 0, 1, ..."], of_network),
     )
-    return "\n\n".join(markdown(*each) for each in tables)
+    first, second, third = (markdown(*each) for each in tables)
+    return "\n\n".join([first, second, others, third])
 
 
 def _gain(name: str, sign: int) -> Callable[[pd.DataFrame], str]:
