@@ -16,6 +16,7 @@ from ctxexp import Encoder, Sentence
 from ctxexp_compare.light.vectors import Explanation, root_mean_square, row_errors, unit
 
 PROBES = 8  # texts by which causes are sifted
+FIRST = 2  # of them, on which a cause must do better at all before the others are looked at
 SHORT = 64  # tokens of a probe, at most, where enough texts are as short
 LIMITS = (32, 64, 128, 256, 384, 512, 1024, 2048)  # tokens at which servers cut
 BATCHES = (8, 16, 32, 64)  # texts that servers pad to their longest
@@ -318,7 +319,7 @@ def explain(
     if not fits or fits[0].error > WELL * plain:  # two causes together, one behind the other
         firsts = {fit.cause: fit for fit in reversed(fits)}
         for first in sorted(firsts.values())[:FIRSTS]:
-            second = _fits(m, first.recipe, probes, b[probes], FURTHER * first.error)
+            second = _fits(m, first.recipe, probes[::2], b[probes[::2]], FURTHER * first.error)
             fits += [fit.behind(first) for fit in second if fit.cause != first.cause]
     fits = [fit for fit in sorted(fits) if fit.error < FURTHER * plain]
     for fit in fits[:KEPT]:
@@ -343,8 +344,11 @@ class Fit(NamedTuple):
 
 def _fits(m: Ingredients, base: Recipe, probes: Sequence[int], b: np.ndarray, most: float) -> list[Fit]:
     """The recipes whose vectors lie nearer to the probes' b than `most`, the best first, or one that is exact."""
-    fits = list[Fit]()
+    fits, few = list[Fit](), probes[:FIRST]
+    far = _error(m.vectors(base, few)[:, : b.shape[1]], b[:FIRST])
     for order, (cause, detail, recipe) in enumerate(variants(m, base)):
+        if _error(m.vectors(recipe, few)[:, : b.shape[1]], b[:FIRST]) >= far:
+            continue
         error = _error(m.vectors(recipe, probes)[:, : b.shape[1]], b)
         if error < most:
             fits.append(Fit(error, order, cause, detail, recipe))
@@ -359,7 +363,8 @@ def _error(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def _probes(moved: np.ndarray, lengths: Sequence[int]) -> list[int]:
-    """Texts that moved most, some that moved least, and one of those between, short ones where there are."""
+    """Texts that moved most, some that moved least, and one of those between, short ones where there are; those that
+    moved most stand first."""
     sizes = np.asarray(lengths)
     short = np.flatnonzero(sizes <= max(SHORT, int(np.sort(sizes)[min(PROBES, len(sizes)) - 1])))
     order = short[np.argsort(-moved[short], kind="stable")]
@@ -369,4 +374,4 @@ def _probes(moved: np.ndarray, lengths: Sequence[int]) -> list[int]:
     # the longest, where it alone can tell: a cut, or padding
     if moved[short].max(initial=0) < moved.max() / 2:
         chosen += np.argsort(-moved, kind="stable")[:2].tolist()
-    return sorted({int(i) for i in chosen})
+    return sorted({int(i) for i in chosen}, key=lambda i: -moved[i])
