@@ -193,7 +193,7 @@ def _carry(sides: Sequence[Side], cosine: float, pairs: Path | None) -> Document
         change = f"{a:.1%} were found ({low:+.1%} to {high:+.1%})"
         lines.append(f"Of the related pairs of {pairs.name} it finds {b:.1%} where {change}.")
         tables["recall"] = Table("Recall", pd.DataFrame([{"first": a, "other": b, "low": low, "high": high}]))
-    return Document(lines, tables)
+    return Document([*lines, "It holds for text of this kind, and text= takes yours."], tables)
 
 
 def recall(

@@ -111,8 +111,8 @@ class Floor:
 
         Returns:
             The cosine, with a reason in its place where fewer than .0005 or more than .1 of the pairs reach it, or
-            where in one of the domains the other model would let through a share that differs by more than .01: in a
-            domain that the floors don't know it may be twice that.
+            where in one of the domains the other model would let through a share that differs by more than .01. It
+            holds for text of these domains: another may differ by any share.
 
         Raises:
             ValueError: Floors of other domains.
