@@ -383,7 +383,9 @@ def clusters_of(corpus: Corpus, place: np.ndarray, rows: np.ndarray, sentence: n
     related = None if corpus.clusters is None else np.asarray(corpus.clusters, np.int64)
     first = place if related is None else related[place]
     is_paired = related is not None and corpus.documents is None
-    name = "sentence" if related is None else "group of paired sentences" if is_paired else "document"
+    name = "group of paired sentences" if is_paired else "document"
+    if related is None:
+        name = "sentence"
     clusters, number = np.unique(first, return_inverse=True)
     of_sentence = blocks_of(number)
     of_row = np.full(n_rows, -1, np.int64)

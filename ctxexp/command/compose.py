@@ -180,7 +180,8 @@ def as_override(word: str) -> str:
         >>> as_override("bert-base-uncased"), as_override("text=~/mine.txt")
         ('model=bert-base-uncased', "dataset='~/mine.txt'")
     """
-    word = f"{group}={word}" if (group := group_of(word)) else word
+    if group := group_of(word):
+        word = f"{group}={word}"
     word = re.sub("^text=", "dataset=", re.sub(r"^\++experiment=", "experiment=", word))
     key, sign, value = word.partition("=")
     is_odd_place = key in LOCATION_OPTIONS and is_place(value) and not re.fullmatch(r"[\w./-]+", value, re.ASCII)

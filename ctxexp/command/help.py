@@ -142,17 +142,19 @@ def option_keys(group: str, name: str) -> Iterator[ConfigKey]:
     text, offer = option_text(group, name), _offer(group, name)
     signature = (arguments(offer.factory) if offer and not offer.problem else None) or {}
     shared = SHARED.get(group, {})
-    keys = {
-        key: ConfigKey(key, shared.get(key, "???" if default is inspect.Parameter.empty else value_text(default)), "")
-        for key, (_, default) in signature.items()
-    } | {key.name: key for key in keys_of(text)}
-    package = re.match("# @package (.*)", text)
-    place = package[1].replace("_global_", "") if package else f"{group}.{name}" if group in LISTS else group
-    for key in keys.values():
-        if key.name != "name" and key.value:
-            expected = signature.get(key.name, ("", None))[0]
-            more = key.comment or (offer and _sentence(offer, key.name)) or type_text(expected)
-            yield ConfigKey(f"{place}.{key.name}".lstrip("."), key.value, more)
+    keys: dict[str, ConfigKey] = {}
+    for key, (_, default) in signature.items():
+        value = "???" if default is inspect.Parameter.empty else value_text(default)
+        keys[key] = ConfigKey(key, shared.get(key, value), "")
+    keys |= {key.name: key for key in keys_of(text)}
+    place = f"{group}.{name}" if group in LISTS else group
+    if package := re.match("# @package (.*)", text):
+        place = package[1].replace("_global_", "")
+    for one in keys.values():
+        if one.name != "name" and one.value:
+            expected = signature.get(one.name, ("", None))[0]
+            more = one.comment or (offer and _sentence(offer, one.name)) or type_text(expected)
+            yield ConfigKey(f"{place}.{one.name}".lstrip("."), one.value, more)
 
 
 def keys_of(text: str) -> Iterator[ConfigKey]:

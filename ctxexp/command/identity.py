@@ -43,8 +43,10 @@ def run_title(config: Config, control: Control) -> str:
     parts = [config.model.name]
     if checkpoint := _checkpoint_name(config):
         parts = [checkpoint] if config.model.arguments.get("checkpoint") else [*parts, checkpoint]
-        parts += [str(revision)] if (revision := config.model.arguments.get("revision")) else []
-        parts += ["(untrained)"] if choice == "untrained" else []
+        if revision := config.model.arguments.get("revision"):
+            parts.append(str(revision))
+        if choice == "untrained":
+            parts.append("(untrained)")
     elif choice not in (None, "mini"):
         parts.append(f"({choice})")
     if (point := config.model.arguments.get("point", "residual")) != "residual":

@@ -139,9 +139,12 @@ def plain_config(choices: Mapping[str, Any]) -> dict[str, Any]:
 
 def _names(choice: object) -> list[str]:
     """The names that a choice gives a group."""
+    if choice is None:
+        return []
     if isinstance(choice, str):
-        return [name.strip() for name in choice.split(",")] if "," in choice and not is_place(choice) else [choice]
-    return [] if choice is None else [str(name) for name in choice] if isinstance(choice, Iterable) else [str(choice)]
+        has_several = "," in choice and not is_place(choice)
+        return [name.strip() for name in choice.split(",")] if has_several else [choice]
+    return [*map(str, choice)] if isinstance(choice, Iterable) else [str(choice)]
 
 
 def _require_option(group: str, name: str) -> Option:
@@ -206,8 +209,9 @@ def _group_of(word: str) -> str:
         path = user_path(word)
         if path.is_dir():
             has_texts = any(is_text_file(one) and one.suffix != ".json" for one in path.iterdir())
-            is_model = any((path / name).is_file() for name in ("config.json", "adapter_config.json"))
-            return "model" if is_model else "dataset" if has_texts else ""
+            if any((path / name).is_file() for name in ("config.json", "adapter_config.json")):
+                return "model"
+            return "dataset" if has_texts else ""
         is_file = path.is_file()
     except (ConfigError, OSError):
         return ""

@@ -165,7 +165,7 @@ def models() -> Document:
     lines = []
     for row in rows:
         size = size_text(int(row.n_bytes)) if row.n_bytes else ""
-        state = "" if row.is_here is None else "here" if row.is_here else "not here"
+        state = {None: "", True: "here", False: "not here"}[row.is_here]
         lines.append((f"{row.typed:<{width}}  {size:>8}  {state:<8}", row.note))
     hint = "ctxexp NAME measures one; ctxexp OWNER/NAME, any other of the hub; ctxexp path/to/folder, one on disk."
     said = [*columns(lines).splitlines(), "", textwrap.fill(hint, terminal_width())]

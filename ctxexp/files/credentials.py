@@ -84,8 +84,11 @@ def _forms(secrets: frozenset[str]) -> re.Pattern[str] | None:
     forms: set[str] = set()
     for secret in {form for one in secrets if len(one.strip()) > 2 for form in (one, unquote(one))}:
         forms |= {secret, repr(secret)[1:-1], json.dumps(secret)[1:-1], quote(secret), quote(secret, safe="")}
-    escaped = [(len(form), re.escape(form)) for form in sorted(forms, key=len, reverse=True)]
-    return re.compile("|".join(f if n >= LONG_SECRET else rf"(?<!\w){f}(?!\w)" for n, f in escaped)) if forms else None
+    patterns = []
+    for form in sorted(forms, key=len, reverse=True):
+        escaped = re.escape(form)
+        patterns.append(escaped if len(form) >= LONG_SECRET else rf"(?<!\w){escaped}(?!\w)")
+    return re.compile("|".join(patterns)) if patterns else None
 
 
 def map_texts(change: Callable[[str], str], document: Any) -> Any:

@@ -28,7 +28,9 @@ def _commit_of(folder: Path) -> dict[str, object] | None:
             return None
 
     commit, changes = git("rev-parse", "HEAD"), git("status", "--porcelain", "--untracked-files=no")
-    return {"commit": commit, "dirty": None if changes is None else bool(changes)} if commit else None
+    if not commit:
+        return None
+    return {"commit": commit, "dirty": None if changes is None else bool(changes)}
 
 
 def current_commit() -> dict[str, object] | None:

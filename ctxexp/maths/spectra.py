@@ -187,7 +187,9 @@ class Spread:
         if self.is_large:
             return self._along(np.array([self._iterate(i, centred) for i in range(self.w)]), centred)
         moment, b = self._moments
-        raw = 0.0 if centred else b + b.mT + self.mm[:, None, None] if self.is_gram else self.n * b * b.mT
+        raw: float | np.ndarray = 0.0
+        if not centred:
+            raw = b + b.mT + self.mm[:, None, None] if self.is_gram else self.n * b * b.mT
         value, top = leading(np.where(self.ok[:, None, None], moment + raw, 0.0))
         if self.is_gram:  # X v = sigma u, so that C v = sigma (u - mean(u))
             return FirstDirection(value, top * np.sqrt(value)[:, None], value * self.n * top.var(axis=1))

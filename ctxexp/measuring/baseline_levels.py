@@ -34,7 +34,9 @@ class SampleBaseline:
 
     def baseline_source(self, metric: Metric) -> str:
         """The source of the measure's baseline: `exact`, `drawn`, or nothing where it has none to speak of."""
-        return "exact" if self.expectation and metric.cosine_statistic else "drawn" if has_baseline(metric) else ""
+        if self.expectation and metric.cosine_statistic:
+            return "exact"
+        return "drawn" if has_baseline(metric) else ""
 
     def observe_layer(self, reader: WordReader, metrics: Mapping[str, Metric], *, influence: bool) -> None:
         """Take one layer's value of each measure; with `influence`, that of clusters on it too."""

@@ -219,7 +219,9 @@ def _subset(block: Block, indices: np.ndarray | None, at: int) -> Block | None:
         return block
     first, last = np.searchsorted(indices, [at, at + len(block)])
     which = indices[first:last] - at
-    return block if len(which) == len(block) else block.subset(which) if len(which) else None
+    if len(which) == len(block):
+        return block
+    return block.subset(which) if len(which) else None
 
 
 class ClusterShares:

@@ -132,7 +132,8 @@ def layer_selection(
     """The requested layers, ascending; None for all, which inside a block begin with 1. Raises `ConfigError` for one
     that the model doesn't have."""
     known = range(0 if point == "residual" else 1, n_layers)
-    layers = known if layers is None else [i + n_layers if -n_layers <= i < 0 else i for i in layers]  # -1: the last
+    last = dict.fromkeys(range(-n_layers, 0), n_layers)  # -1: the last
+    layers = known if layers is None else [i + last.get(i, 0) for i in layers]
     check_layers(layers)
     if beyond := [i for i in layers if i not in known]:
         where = f"{source} has layers {known[0]} to {known[-1]}" + f" of model.point={point}" * known[0]

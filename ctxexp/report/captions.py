@@ -107,9 +107,11 @@ def _notes(runs: Sequence[LabelledResults], panels: Sequence[charts.Panel], meas
         controls[-1] = f"{controls[-1][:-1]}; {control_sentences[-1]}."
     if controls:
         controls[0] = f"{NO_CONTEXT}: {controls[0]}"
-    seeds = [f"{seed_sentence}."] if (seed_sentence := training_runs(runs, measures)) else []
+    notes = [*thin_intervals(panels), *wording.encoder_lines(runs), *controls]
+    if seed_sentence := training_runs(runs, measures):
+        notes.append(f"{seed_sentence}.")
     cite = any(line.published for panel in panels for line in panel.lines)
-    return thin_intervals(panels) + wording.encoder_lines(runs) + controls + seeds + [source] * cite
+    return [*notes, *[source] * cite]
 
 
 def thin_intervals(panels: Sequence[charts.Panel]) -> list[str]:

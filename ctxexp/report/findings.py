@@ -183,10 +183,13 @@ def comparison_finding(runs: Sequence[LabelledResults], key: Key | None = None, 
     """The sentence that lays runs side by side at their last layer, by one curve (None: the leading one that all have),
     which is `named`, with its values, unless a table beside it does; empty for fewer than two."""
     labelled = [(label, r) for label, r in runs if not r.info.is_control]
-    keys = [key] if key else labelled[0][1].main_keys if labelled else []
+    keys = [key] if key else [each for _, r in labelled[:1] for each in r.main_keys]
     key = next((key for key in keys if all(key in r.by_key for _, r in labelled)), None)
-    points = [(label, r, at[-1]) for label, r in labelled if key and (at := r.finding(key).layers)]
-    if key is None or len(points) < 2:
+    if key is None:
+        return ""
+    layers = [r.finding(key).layers for _, r in labelled]
+    points = [(label, r, at[-1]) for (label, r), at in zip(labelled, layers, strict=True) if at]
+    if len(points) < 2:
         return ""
     every = [results for _, results, _ in points]
     info = every[0].info.measure(key.measure)

@@ -115,8 +115,9 @@ def control_lines(
                 continue
             value = decimal(results.by_key[key].value[layers[-1]], 3)
             beside = ", ".join(f"{one.label} {_at(one.estimates, layers[-1])}" for one in controls)
-            mark = f" ({mark})" if (mark := mix_mark(results, key.measure)) else ""
-            by_curve.setdefault(key, []).append(f"{label}{mark}, {key}: layer {layers[-1]} {value}; {beside}")
+            mark = mix_mark(results, key.measure)
+            who = f"{label} ({mark})" if mark else label
+            by_curve.setdefault(key, []).append(f"{who}, {key}: layer {layers[-1]} {value}; {beside}")
     lines = [line for curve_lines in by_curve.values() for line in curve_lines]
     if most is not None and len(lines) > most:
         return [*lines[:most], f"and {len(lines) - most} more"]

@@ -96,9 +96,10 @@ def full_title(measure: str, task: str, runs: Sequence[Results], *, variant: boo
     """
     about = info_of(runs, measure)
     name = one_line(about.title) or one_line(measure.replace("_", " ")).capitalize()
-    name = ", ".join(
-        filter(None, [name, "mean over tasks" if task == AVERAGE else task, about.variant if variant else ""])
-    )
+    parts = [name, "mean over tasks" if task == AVERAGE else task]
+    if variant:
+        parts.append(about.variant or "")
+    name = ", ".join(filter(None, parts))
     marks = _marks(measure, runs)
     return f"{name} ({marks.pop()})" if len(marks) == 1 and marks != {""} else name
 
@@ -111,7 +112,11 @@ def _marks(measure: str, runs: Iterable[Results]) -> set[str]:
 def mix_labels(measure: str, runs: Sequence[LabelledResults]) -> list[str]:
     """The runs' labels beside a measure's values; where their texts fill different bands, with what they fill."""
     differ = len(_marks(measure, [results for _, results in runs])) > 1
-    return [f"{label} ({mark})" if differ and (mark := mix_mark(r, measure)) else label for label, r in runs]
+    labels = []
+    for label, results in runs:
+        mark = mix_mark(results, measure)
+        labels.append(f"{label} ({mark})" if differ and mark else label)
+    return labels
 
 
 def direction(runs: Iterable[Results], measure: str) -> str:
@@ -145,8 +150,8 @@ def axis_label(measure: str, statistic: str, results: Iterable[Results] = (), ta
         unit = f"score, {Key.of(measure, statistic).label()}"
     alone = not any(Key(measure, "adjusted", task) in r.by_key for r in runs)
     key = Key(measure, statistic, task)  # where runs' baselines differ, the label names it
-    name = next((name for r in runs if (name := baseline_label(r, key))), "") if statistic == "adjusted" else ""
-    which = f"{name} " if name else ""
+    names = [baseline_label(r, key) for r in runs if statistic == "adjusted"]
+    which = next((f"{name} " for name in names if name), "")
     level = level_word(runs, measure)
     forms = {
         "adjusted": f"{{}} − {which}{level}",
@@ -286,9 +291,9 @@ def encoder_lines(runs: Sequence[LabelledResults]) -> list[str]:
         if len(name) > _LONGEST_NAME or any(len(word) > _LONGEST_WORD for word in name.split()):
             name = ""
         size = f"{n} layer{'s' * (n != 1)} of {model.dim}" if model.dim else ""
-        first = f"first: {first}" if (first := text_start(results)) else ""
+        first = text_start(results)
         if name or size:
-            line = ", ".join(filter(None, (name, size, first)))
+            line = ", ".join(filter(None, (name, size, first and f"first: {first}")))
             labels_by_line.setdefault((model.encoder, line), []).append(label)
     return [f"{', '.join(labels)}: {line}" for (_, line), labels in labels_by_line.items()]
 

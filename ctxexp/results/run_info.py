@@ -255,7 +255,9 @@ class RunInfo:
     def definition(self, measure: str, task: str = "") -> str:
         """The definition that the run states of a measure, of a task with the task; else an empty text."""
         sentence = " ".join(self.measure(measure).definition.split())
-        return f"{'mean over tasks' if task == 'avg' else task}: {sentence}" if sentence and task else sentence
+        if not sentence or not task:
+            return sentence
+        return f"{'mean over tasks' if task == 'avg' else task}: {sentence}"
 
     def shares_resamples(self, other: RunInfo) -> bool:
         """Whether both runs' replicates are of the same resamples of the same text."""

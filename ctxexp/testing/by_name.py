@@ -83,7 +83,9 @@ def fingerprint(name: str, values: str) -> str:
 def _variants(component: Component) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Factories of the model with one argument changed, for each choice of each argument."""
     for key, (kind, default) in (component.signature() or {}).items():
-        choices = (False, True) if kind is bool else get_args(kind) if get_origin(kind) is Literal else ()
+        choices: tuple[object, ...] = (False, True) if kind is bool else ()
+        if get_origin(kind) is Literal:
+            choices = get_args(kind)
         for choice in choices:
             if key not in FIXED and choice != component.arguments.get(key, default):
                 yield f"{key}={choice}", partial(component.make, **{key: choice})

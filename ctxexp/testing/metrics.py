@@ -130,7 +130,12 @@ def _groups(over: Over) -> list[Group]:
 def _group(over: Over, i: int, x: np.ndarray) -> Group:
     """The rows as a group of the kind; `i` orders them."""
     labels = tuple("ab"[j % 2] for j in range(len(x))) if over == "sense" else ()
-    return Group(f"word{i:05d}" if over in ("word", "sense") else "corpus" if over == "corpus" else i, x, labels)
+    key: object = i
+    if over in ("word", "sense"):
+        key = f"word{i:05d}"
+    elif over == "corpus":
+        key = "corpus"
+    return Group(key, x, labels)
 
 
 def _pairs() -> list[Group]:

@@ -62,7 +62,8 @@ class Report:
         text, if a law is broken: by now, so that laws that build on others come in a later call."""
         for law in laws:
             with self.law(law.__name__.replace("_", " ")):
-                self.notes += [note] if (note := law(subject)) else []
+                if note := law(subject):
+                    self.notes.append(note)
         if self.failures:
             raise ConformanceError(str(self))
         return self

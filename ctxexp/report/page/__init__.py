@@ -169,7 +169,9 @@ def _line(line: charts.Line) -> dict[str, object]:
 
 def _plain(value: object) -> object:
     """JSON's types; NaN as null."""
-    return [v if np.isfinite(v) else None for v in value.tolist()] if isinstance(value, np.ndarray) else value
+    if not isinstance(value, np.ndarray):
+        return value
+    return [v if np.isfinite(v) else None for v in value.tolist()]
 
 
 def side_row(measure: str, task: str, runs: Sequence[LabelledResults]) -> dict[str, Any]:
