@@ -124,9 +124,9 @@ class OnePerSentence(Baseline):
 
     Unlike the released code, which draws with replacement, no occurrence is paired with itself, nor with one of a
     sentence that gold pairs link to its own. On a corpus with fewer distinct sentences every sentence is used, with a
-    warning; `info.baseline.size` is the actual size. `exact` (true or false): a mean cosine is its expected value over
-    all pairs of distinct sentences instead of that of the sample.
+    warning; `info.baseline.size` is the actual size.
 
+    exact: a mean cosine is its expected value over all pairs of distinct sentences instead of that of the sample
     size: of the sample for measures without a closed form
     redraws: further samples, for measures that tell their spread
     """
@@ -151,9 +151,7 @@ class OnePerSentence(Baseline):
 class Uniform(Baseline):
     """`size` occurrences, uniform over those of all distinct sentences, without replacement: long sentences weigh more.
 
-    `exact` (true or false): a mean cosine is its expected value over all pairs of distinct occurrences instead of that
-    of the sample.
-
+    exact: a mean cosine is its expected value over all pairs of distinct occurrences instead of that of the sample
     size: of the sample for measures without a closed form
     redraws: further samples, for measures that tell their spread
     """

@@ -174,11 +174,9 @@ def _offer(group: str, name: str) -> Offer | None:
 
 
 def _sentence(offer: Offer, key: str) -> str:
-    """The docstring's text on an argument: its line `key: text`, or the first sentence that has it in backticks."""
-    if line := re.search(rf"^{key}: (.*(?:\n {{4}}.*)*)", offer.docstring, flags=re.MULTILINE):
-        return " ".join(line[1].split())
-    sentences = re.split(r"(?<=[.;]) |\n", re.sub(r"\n(?![\n-])", " ", offer.docstring))
-    return next((" ".join(sentence.split()) for sentence in sentences if f"`{key}" in sentence), "")
+    """The docstring's text on an argument: its line `key: text`."""
+    line = re.search(rf"^{key}: (.*(?:\n {{4}}.*)*)", offer.docstring, flags=re.MULTILINE)
+    return " ".join(line[1].split()) if line else ""
 
 
 def columns(rows: Iterable[tuple[str, str]], width: int | None = None) -> str:

@@ -129,13 +129,13 @@ class IntraSentenceSimilarity(GroupMean):
 class MaxExplainableVariance(GroupMean):
     """Mean over words of the share of variance that one direction explains, in [0, 1] (Ethayarajh 2019, Definition 3).
 
-    `definition`: uncentred (as printed), centred (PCA) or released (what the published code computed); word and
-    chance level always by the same one. The share falls with the number of rows even for noise: at 768 dimensions .22
-    at 5 rows, .005 at 1,000. So `baselines=[size_matched]`, the default, is the same score on random groups of the
-    word's own size. `[run]` is the paper's way, the score on the rows of the run's `baseline=` (1,000), with which
-    noise has an adjusted share of .22 at 5 rows; `[run,size_matched]` has the other one beside it. `sample`: so
-    many random words only.
+    Word and chance level are always by the same definition. The share falls with the number of rows even for noise: at
+    768 dimensions .22 at 5 rows, .005 at 1,000. So `baselines=[size_matched]`, the default, is the same score on random
+    groups of the word's own size. `[run]` is the paper's way, the score on the rows of the run's `baseline=` (1,000),
+    with which noise has an adjusted share of .22 at 5 rows; `[run,size_matched]` has the other one beside it.
 
+    definition: uncentred (as printed), centred (PCA) or released (what the published code computed)
+    sample: so many random words only
     baselines: random groups of the word's own size; run: the rows of the run's baseline, as the paper
     """
 

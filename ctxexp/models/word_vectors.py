@@ -298,10 +298,7 @@ class WordVectorEncoder(Encoder):
 def word_vectors(*, path: str, lower: bool = False) -> WordVectorEncoder:
     """Word vectors of a file as a model of one layer (layer 0).
 
-    `path`: GloVe text, word2vec text, fastText .vec, each also .gz.
-    `lower`: look words up in lower case.
-
-    path: GloVe, word2vec (text, binary), fastText .vec, each also .gz
+    path: GloVe or word2vec text, fastText .vec, each also .gz
     lower: look words up in lower case, for files that hold nothing else
     """
     check_choices(path=path)
@@ -355,9 +352,8 @@ class RandomWordsEncoder(Encoder):
 def random_words(*, dim: Annotated[int, Ge(1)] = 768, seed: int = 0) -> RandomWordsEncoder:
     """A random vector of norm 1 for each word, wherever it stands (layer 0): a control for any sweep of models.
 
-    `dim`: components of a vector. `seed`: another one draws every word anew.
-
     dim: components of a vector; norms are 1
+    seed: another one draws every word anew
     """
     return RandomWordsEncoder(dim, seed)
 

@@ -34,10 +34,6 @@ def huggingface(
 ) -> Corpus | TextUnits:
     """A data set of the hub, or a file or folder of tables or texts.
 
-    `column` holds one text per row, or a list of the words of a sentence; None: `text`, else `sentence`. `sentences`,
-    `documents`, `limit` and `stream` are those of `dataset=text`; `documents=row`: each row is a document. `tokenizer`
-    is that of words, not the model's.
-
     config: which of its configurations, such as 20231101.en
     column: of texts, or of lists of words; null: text, else sentence
     sentences: what is one: row, line (of a row's text), marks (cut after . ! ? before white space and a capital or
@@ -47,6 +43,7 @@ def huggingface(
     limit: the first sentences only
     revision: of the hub's data set
     stream: true: read again whenever it is needed, and not held in memory; so it is with words.max_contexts
+    tokenizer: that of words, not the model's
     """
     if not path:
         raise ConfigError("dataset=huggingface needs dataset.path=<a data set of the hub, or a file or folder>")

@@ -22,10 +22,12 @@ class ClusterAdjustedSimilarity(SampleMetric):
     """Mean cosine within clusters after each cluster's mean is removed, in [-1, 1] (Cai et al. 2021).
 
     The paper's point: a space that is anisotropic as a whole can be isotropic within its clusters, and then this is
-    about 0 (just below: n rows about their own mean have -1 / (n - 1) on average). `clusters`: their number; null
-    takes that of 2 to 10 with the largest mean silhouette, and one where none reaches 0.1. k-means with k-means++
-    seeds, the best of 8 runs, seeded by `seed`: the order of rows may change the clusters found. The mean is over all
-    pairs of one cluster, so large clusters weigh more. `single` is the same with all rows as one cluster.
+    about 0 (just below: n rows about their own mean have -1 / (n - 1) on average). Clusters are k-means' with k-means++
+    seeds, the best of 8 runs: the order of rows may change those found. The mean is over all pairs of one cluster, so
+    large clusters weigh more. `single` is the same with all rows as one cluster.
+
+    clusters: their number; null: that of 2 to 10 with the largest mean silhouette, and one where none reaches 0.1
+    seed: of k-means
     """
 
     name: ClassVar[str] = "cluster_adjusted_similarity"

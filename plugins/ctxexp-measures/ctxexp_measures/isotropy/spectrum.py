@@ -64,8 +64,10 @@ class EffectiveRank(Spectrum):
     """Effective rank of the matrix of all occurrences, in [1, min(n, d)] (Roy & Vetterli 2007, Definition 1).
 
     exp of the entropy of the singular values divided by their sum; these are the roots of the eigenvalues of the second
-    moments. `centred`: of the matrix about its mean row, so that a common direction doesn't count; false takes the
-    vectors as they are. Invariant to rotation and scale.
+    moments. Invariant to rotation and scale.
+
+    centred: of the matrix about its mean row, so that a common direction doesn't count; false: of the vectors as they
+        are
     """
 
     reading = DIMENSIONS
@@ -90,8 +92,10 @@ class ParticipationRatio(Spectrum):
     """Participation ratio of all occurrences, in [1, d] dimensions (Gao et al. 2017, after Bell & Dean 1970).
 
     (sum l)^2 / sum l^2 over the eigenvalues l of the covariance matrix, which is tr(S)^2 / tr(S S) and needs no
-    eigenvalue: k dimensions of equal variance give k. `centred=false` takes the matrix about the origin instead, so
-    that a common direction counts. n occurrences of an isotropic d-dimensional space reach about d n / (d + n) only.
+    eigenvalue: k dimensions of equal variance give k. n occurrences of an isotropic d-dimensional space reach about
+    d n / (d + n) only.
+
+    centred: false takes the matrix about the origin, so that a common direction counts
     """
 
     reading = DIMENSIONS

@@ -30,21 +30,17 @@ _DESCRIPTIONS = {
 class StaticVectors(Metric):
     """Benchmark scores of one static vector per word, by layer (Ethayarajh 2019, Table 1).
 
-    `vector`, how it is distilled: first_pc: the first right singular vector of the word's rows as they are (section
-    3.4); first_pc_centred: the same of the rows minus their mean; mean: their mean. A direction's sign makes its
-    product with the mean row positive. Statistics: of each benchmark its value (Spearman's rho in [-1, 1], accuracy and
-    purity in [0, 1]) and `<benchmark>_covered`, the share of its pairs, questions or words whose words all have a
-    vector; `n`: words with a vector; `undefined`: words without one (all rows zero, or equal where they are centred);
-    `vocabulary`: distinct forms that the benchmarks see.
+    A direction's sign makes its product with the mean row positive. Statistics: of each benchmark its value (Spearman's
+    rho in [-1, 1], accuracy and purity in [0, 1]) and `<benchmark>_covered`, the share of its pairs, questions or words
+    whose words all have a vector; `n`: words with a vector; `undefined`: words without one (all rows zero, or equal
+    where they are centred); `vocabulary`: distinct forms that the benchmarks see.
 
-    `data`: the folder of the benchmarks' files; `benchmarks`: some of them (null: all nine, []: none). `oov`: skip
-    leaves items with a missing word out, mean lets the mean vector stand in. `lower`: words are looked up in lower
-    case; a word with several cased forms (Apple, apple) has the vector of the form with most measured occurrences.
-    `clustering`: kmeans (seeded), or best of several, for categorisation. `shared_vocabulary`: a file with one word per
-    line, such as the words that several models share; other words are left out. Into each layer's folder go
-    `benchmarks.csv` (every benchmark, section and relation with its coverage) and, with `export=[word2vec_text]`, the
-    vectors (vectors.txt).
+    In lower case a word with several cased forms (Apple, apple) has the vector of the form with most measured
+    occurrences. Into each layer's folder go `benchmarks.csv` (every benchmark, section and relation with its coverage)
+    and, with `export=[word2vec_text]`, the vectors (vectors.txt).
 
+    vector: how it is distilled: first_pc, the first right singular vector of the word's rows as they are (section 3.4);
+        first_pc_centred, the same of the rows minus their mean; mean, their mean
     data: the folder of the benchmarks' files (needed unless benchmarks=[])
     benchmarks: null: all nine; or a list of simlex999, men, ws353, rw, google, msr, semeval2012, bless, ap
     oov: skip: leave out items with a missing word; mean: the mean vector stands in
