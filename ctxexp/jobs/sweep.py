@@ -36,7 +36,8 @@ JOBS = "jobs.json"  # beside the comparison: the sweep's rows
 
 @dataclass
 class _Command:
-    """The state of the command that this process runs."""
+    """The state of the command that this process runs: Hydra itself calls jobs and callbacks, so that what they leave
+    for the command's end has no other way to it."""
 
     sweep: tuple[Sweep, Sinks] | None = None  # None: it has started none
     verbose: bool = False

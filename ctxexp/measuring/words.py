@@ -114,33 +114,33 @@ class WordRows:
         )
 
 
-def measure_words(rows: WordRows, record: Record, progress: Progress | None = None) -> None:
+def measure_words(words: WordRows, record: Record, progress: Progress | None = None) -> None:
     """Measure the words of every layer by the metrics of a record that aren't for pairs."""
-    work = _WordLoop(rows, record)
+    work = _WordLoop(words, record)
     with threadpool_limits(1, "blas"):  # products here are small: a second thread costs more than it brings
-        with Progress.of(progress).stage("measuring", len(rows.places), "layers") as stage:
-            for place in rows.places:
+        with Progress.of(progress).stage("measuring", len(words.places), "layers") as stage:
+            for place in words.places:
                 work.measure(place)
                 stage.advance(1)
-        measures = {label: one.measure(label, rows, work.baselines) for label, one in work.collected.items()}
-        write_words(record, measures, rows.occurrences.clusters, rows.store.layer_numbers)
+        measures = {label: one.measure(label, words, work.baselines) for label, one in work.collected.items()}
+        write_words(record, measures, words.occurrences.clusters, words.store.layer_numbers)
         record.tables |= work.observer_tables(record.tables)
     sources = {label: work.baselines.baseline_source(label) for label in measures}
-    record.set_info(rows.describe(record.info, len(work.baselines.sample.samples[0])), sources)
+    record.set_info(words.describe(record.info, len(work.baselines.sample.samples[0])), sources)
 
 
 class _WordLoop:
     """The layers of a text put through metrics, baselines and observers, one by one."""
 
-    def __init__(self, rows: WordRows, record: Record) -> None:
-        self.rows, self.record, self.occurrences = rows, record, rows.occurrences
+    def __init__(self, words: WordRows, record: Record) -> None:
+        self.words, self.record, self.occurrences = words, record, words.occurrences
         prototypes = {label: one for label, one in record.prototypes.items() if one.over != "pair"}
         if any(prototype.over == "word" for prototype in prototypes.values()):
             self.occurrences.require_contexts()  # before the baseline says that there is nothing to draw
-        indices = {label: rows.group_indices(prototype) for label, prototype in prototypes.items()}
-        named = rows.named_baseline
-        self.baselines = BaselineLevels(self.occurrences, rows.baseline, named, prototypes, indices, rows.seed)
-        if not rows.is_half:
+        indices = {label: words.group_indices(prototype) for label, prototype in prototypes.items()}
+        named = words.named_baseline
+        self.baselines = BaselineLevels(self.occurrences, words.baseline, named, prototypes, indices, words.seed)
+        if not words.is_half:
             warn_idle(self.occurrences, prototypes)
         self.shares = ClusterShares(self.occurrences.clusters) if record.bootstrap else None
         self.collected = {
@@ -151,21 +151,21 @@ class _WordLoop:
     def at(self, place: Place) -> WordReader:
         """The rows of a layer; one layer is in memory at a time."""
         assert place.layer is not None
-        vectors, samples = np.asarray(self.rows.store.layer(place.layer)), self.baselines.sample.samples
-        return WordReader(place, vectors, self.occurrences, self.rows.buffer, samples=samples, eps=self.rows.eps)
+        vectors, samples = np.asarray(self.words.store.layer(place.layer)), self.baselines.sample.samples
+        return WordReader(place, vectors, self.occurrences, self.words.buffer, samples=samples, eps=self.words.eps)
 
     def measure(self, place: Place) -> None:
         """Feed a layer to a new instance of each metric, to the baselines and the observers."""
         reader, instances = self.at(place), self.record.instances(self.collected)
         for label, instance in instances.items():
-            if self.rows.text is not None:
-                reader.call_metric(label, instance, "bind_text()", partial(instance.bind_text, self.rows.text))
+            if self.words.text is not None:
+                reader.call_metric(label, instance, "bind_text()", partial(instance.bind_text, self.words.text))
             if (mixed := self.collected[label].mixed) is not None and isinstance(instance, GroupMean):
                 instance._set_weights(mixed.weights)
         influences = {label: ClusterInfluence(self.shares) for label in instances} if self.shares else {}
         self._feed(reader, instances, influences)
         self.baselines.observe_layer(reader, instances, influence=self.record.bootstrap > 0)
-        for name, observer in self.rows.observers.items():
+        for name, observer in self.words.observers.items():
             with plugin_call("observer", name):
                 observer.take(reader)
         for label, instance in instances.items():
@@ -202,11 +202,11 @@ class _WordLoop:
         import pandas as pd
 
         own: dict[str, pd.DataFrame] = {}
-        for name, observer in self.rows.observers.items():
+        for name, observer in self.words.observers.items():
             with plugin_call("observer", name):
                 found, more = [observer.table()], observer.follow_up(tables)
                 if more is not None:
-                    for place in self.rows.places:
+                    for place in self.words.places:
                         more.take(self.at(place))
                     found.append(more.table())
                 own[name] = pd.concat(found, ignore_index=True)
@@ -353,11 +353,11 @@ class WordRecord:
             by_layer.append(of_blocks if len(np.unique(blocks[np.isfinite(column)])) > 1 else unknown)
         return np.stack(by_layer)
 
-    def measure(self, label: str, rows: WordRows, baselines: BaselineLevels) -> WordMeasure:
+    def measure(self, label: str, words: WordRows, baselines: BaselineLevels) -> WordMeasure:
         """The measure against its baselines, with the table of its groups, once all layers were taken."""
         metric, statistics = self.prototype, self.statistics
         if self.by_layer and len(self.by_layer[0]):
-            return self._mean(label, rows, baselines)
+            return self._mean(label, words, baselines)
         if metric.cosine_statistic and not isinstance(metric, GroupMean):
             if baselines.baseline_source(label) == "exact":
                 sizes = baselines.sample.sizes(label).tolist()
@@ -366,10 +366,10 @@ class WordRecord:
             return WordMeasure(metric, statistics)
         return WordMeasure(metric, statistics, levels={FIRST: (baselines.sample.curve(label), None)})
 
-    def _mean(self, label: str, rows: WordRows, baselines: BaselineLevels) -> WordMeasure:
+    def _mean(self, label: str, words: WordRows, baselines: BaselineLevels) -> WordMeasure:
         """The same of a mean over groups."""
         groups = ScoredGroups(np.stack(self.by_layer, axis=1), self.indices, self.weights)
-        kind, scores, occurrences = self.prototype.over, groups.scores, rows.occurrences
+        kind, scores, occurrences = self.prototype.over, groups.scores, words.occurrences
         counts = occurrences.groups(kind).counts if kind != "sample" else np.full(len(scores), 0)
         counts = counts if groups.indices is None else counts[groups.indices]
         if len(scores) != len(counts):
@@ -377,13 +377,13 @@ class WordRecord:
                 f"metric {label!r} kept {len(scores)} scores of {len(counts)} groups; expected one score per group"
             )
         value = np.array([number(found["raw"]) for found in self.statistics])
-        raw = Curve(value, self._influence(scores, rows))
+        raw = Curve(value, self._influence(scores, words))
         levels: dict[str, tuple[Curve, Curve | None]] = {}
         every = baselines.values(label, groups)
         for name, baseline in every.items():
             against = raw
             if baseline.by_group.ndim == 2 and np.isfinite(baseline.curve.value).any():
-                against = Curve(value, self._influence(scores - baseline.by_group, rows))
+                against = Curve(value, self._influence(scores - baseline.by_group, words))
             levels[name] = baseline.curve, against - baseline.curve
         above = scores - every[FIRST].by_group  # each group's score less its baseline
         return WordMeasure(
@@ -391,7 +391,7 @@ class WordRecord:
             self.statistics,
             raw=raw,
             levels=levels,
-            columns=self._columns(rows, scores, counts),
+            columns=self._columns(words, scores, counts),
             scores=scores,
             above=above if kind == "word" else None,
             errors=self._errors if kind == "word" else None,
@@ -399,13 +399,13 @@ class WordRecord:
         )
 
     def _columns(
-        self, rows: WordRows, scores: np.ndarray, counts: np.ndarray
+        self, words: WordRows, scores: np.ndarray, counts: np.ndarray
     ) -> dict[str, Sequence[object] | np.ndarray]:
         """The columns of the table of the groups, but for those of layers; none of groups that have no table."""
-        kind, occurrences = self.prototype.over, rows.occurrences
+        kind, occurrences = self.prototype.over, words.occurrences
         if kind == "word":
             where = np.arange(len(occurrences.words)) if self.indices is None else self.indices
-            is_causal = rows.text is not None and rows.text.encoder.causal is True
+            is_causal = words.text is not None and words.text.encoder.causal is True
             numbers = occurrences.counts[where], occurrences.contexts[where], _first_share(occurrences)[where]
             return word_columns(self.keys, *numbers, scores, is_causal=is_causal)
         if kind == "sense":  # a row a word: its labels with how often each
@@ -415,13 +415,13 @@ class WordRecord:
             return {"word": self.keys, "count": counts, "senses": senses, "mean": finite_mean(scores.T)}
         return {"sentence": self.keys, "length": counts} if kind == "sentence" else {}
 
-    def _influence(self, scores: np.ndarray, rows: WordRows) -> np.ndarray:
+    def _influence(self, scores: np.ndarray, words: WordRows) -> np.ndarray:
         """(n_layers, n_blocks): the influence of each block of clusters on the mean of scores (groups, layers): that of
         its rows on the scores and, for intervals of new text, that of its words on the weights."""
-        occurrences, mixed = rows.occurrences, self.mixed
+        occurrences, mixed = words.occurrences, self.mixed
         clusters = occurrences.clusters
         influence = self._influence_of_rows(scores, clusters)
-        if mixed is None or rows.intervals == "these_words" or mixed.mix.weights == "equal":
+        if mixed is None or words.intervals == "these_words" or mixed.mix.weights == "equal":
             return influence
         groups = occurrences.groups(self.prototype.over)
         groups = groups if self.indices is None else groups.subset(self.indices)
