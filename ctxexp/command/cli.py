@@ -219,7 +219,8 @@ class Verb:
             if "text" in own and "text" not in keywords and (place is None or _is_text_behind(value, place, values)):
                 keywords["text"] = read("text", value, own["text"])
             elif place is None:
-                hint = "; is it text=...?" if "text" in own else ""
+                names = [key for key in own if key not in FLAGS]
+                hint = f" ({', '.join(names)})" if names else ""
                 raise ConfigError(f"{short(value)}: expected key=value{hint}; ctxexp {name} --help says which")
             else:
                 values.append(read(place.name, value, place.annotation))
