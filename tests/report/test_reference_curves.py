@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from ctxexp_measures.words.table_1 import published
 
 from ctxexp.errors import UnknownName
 from ctxexp.report import reference_curves
@@ -40,3 +41,18 @@ def test_published_values(model: str, key: str, layers: list[int], expected: lis
 def test_an_unknown_model_is_told_its_neighbours() -> None:
     with pytest.raises(UnknownName, match=r"no published curves 'gpt-2'; did you mean 'gpt2'\? \(bert, elmo, gpt2\)"):
         reference_curves.published_curves("gpt-2")
+
+
+def test_the_published_rows_of_table_1() -> None:
+    rows = published()
+    assert [(r.model, r.layer) for r in rows] == [
+        ("GloVe", None), ("FastText", None), ("ELMo", 1), ("ELMo", 2), ("BERT", 1), ("BERT", 2), ("BERT", 11),
+        ("BERT", 12), ("GPT-2", 1), ("GPT-2", 2), ("GPT-2", 11), ("GPT-2", 12),
+    ]  # fmt: skip
+    best = {name: max(rows, key=lambda r: r.scores[name]) for name in rows[0].scores}
+    assert {name: (r.model, r.layer) for name, r in best.items() if name != "ap"} == {
+        "simlex999": ("BERT", 2), "men": ("FastText", None), "ws353": ("FastText", None), "rw": ("BERT", 1),
+        "google": ("BERT", 1), "msr": ("BERT", 1), "semeval2012": ("BERT", 1), "bless": ("ELMo", 1),
+    }  # fmt: skip
+    assert [r.scores["ap"] for r in rows if r.model == "BERT"] == [0.321, 0.321, 0.289, 0.294]
+    assert rows[-1].scores["men"] == -0.009

@@ -187,3 +187,10 @@ def test_what_follows_is_no_verdict_and_says_under_which_conditions() -> None:
         assert all(k == n for k, n in counts(*name.split("/")).values())
     table = report.report([try_sources(papers(["mickus_2024"])[0], [])]).tables["follows"]
     assert table.numbers["statement_id"].tolist() == ["isotropy-excludes-clusters", "isotropy-costs-clusters"]
+
+
+def test_the_draws_that_reasons_quote() -> None:
+    both = "similarity in all dimensions", "in the wide ones"
+    assert counts("groeger_2026", "scale-inflates") == {"width": (16, 16), "depth": (13, 16)}
+    assert counts("timkey_2021", "standardising-corrects") == dict(zip(both, [(11, 12), (8, 12)], strict=True))
+    assert counts("timkey_2021", "standardising-reveals") == dict(zip(both, [(12, 12), (0, 12)], strict=True))
