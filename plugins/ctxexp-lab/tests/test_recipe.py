@@ -22,6 +22,7 @@ from ctxexp_lab.training.data import (
     windows,
 )
 from ctxexp_lab.training.optimiser import Optimiser
+from ctxexp_lab.training.positions import extrapolate, frequencies, local_attention, sinusoids
 from ctxexp_lab.training.train import TrainingRun, train
 from ctxexp_lab.training.transformer import Transformer, build, mean_cosine
 
@@ -111,6 +112,32 @@ def test_every_parameter_is_stepped_by_exactly_one_optimiser() -> None:
 
 
 # --- initialisation, losses -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("offset", [-2, 1])
+def test_local_attention_looks_at_its_offset(offset: int) -> None:
+    dim, positions = 96, 40
+    query, key = local_attention([offset, 1, -1, 2], dim, gain=1.0)
+    p = sinusoids(positions, dim, 1.0)
+    head = slice(0, dim // 4)
+    scores = (p @ query.T)[:, head] @ (p @ key.T)[:, head].T  # (positions, positions)
+    inside = np.arange(max(0, -offset), positions - max(0, offset))
+    assert (scores.argmax(1)[inside] == inside + offset).all()
+    assert np.allclose(scores[inside, inside + offset], len(frequencies(dim)[: dim // 8]), atol=1e-3)
+
+
+def test_positions_go_on_as_they_began() -> None:
+    """Whatever lies beyond, and whatever linear map the network made of the sinusoids that a head reads."""
+    rng = np.random.default_rng(2)
+    waves = sinusoids(128, 96, 1.0)[:, :24]
+    whole = (waves @ rng.normal(size=(24, 96)) + rng.normal(size=96)).astype(np.float32)
+    cut = whole.copy()
+    cut[0], cut[62:] = 9.0, rng.normal(size=(66, 96))
+    found = extrapolate(cut, 64, heads=4)
+    assert found.dtype == np.float32
+    assert np.array_equal(found[:64], cut[:64])
+    assert np.abs(found[64:] - whole[64:]).max() < 0.1 * whole.std()
+    assert np.abs(found[64:] - whole[64:]).mean() < 0.02 * whole.std()
 
 
 def test_masked_prediction_reads_boundaries_but_never_asks_for_them(text: Path, tmp_path: Path) -> None:
@@ -236,5 +263,6 @@ def test_the_verb_trains(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
         "tracking=null",
         *TINY["gpt2"],
     ]
-    assert registry().find("command", "train").factory("model=gpt2", *words) == 0
+    said = registry().find("command", "train").factory("model=gpt2", *words)
+    assert str(said).startswith("it: held-out loss ")
     assert (tmp_path / "it" / "export" / "model.safetensors").is_file()

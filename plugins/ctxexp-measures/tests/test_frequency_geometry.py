@@ -144,9 +144,26 @@ def test_ranks_come_from_counts_order_or_list(tmp_path: Path) -> None:
     assert read_list(listed) == {"the": 0, "of": 1}
 
 
+def fed(metric: FrequencyGeometry, groups: list[tuple[str, np.ndarray]]) -> FrequencyGeometry:
+    for key, x in groups:
+        metric.update(Group(key, x))
+    return metric
+
+
 def of_table(metric: FrequencyGeometry, table: EmbeddingTable) -> dict[str, float]:
     metric.update(Group(table.name, table.vectors, table=table))
     return computed(metric)
+
+
+def test_equal_context_counts_remove_averagings_effect_on_norms() -> None:
+    rng = np.random.default_rng(5)
+    groups = [(f"w{i:03d}", rng.normal(size=(2 + (299 - i) // 10, 8)) + 0.5) for i in range(300)]
+    averaged = computed(fed(FrequencyGeometry(bins=(0, 300)), groups))
+    matched = computed(fed(FrequencyGeometry(bins=(0, 300), contexts=2), groups))
+    assert averaged["spearman_norm_ci_low"] > 0.2  # by nothing but the number of rows
+    assert matched["spearman_norm_ci_low"] < 0 < matched["spearman_norm_ci_high"]
+    assert computed(fed(FrequencyGeometry(contexts=5), groups))["n"] == 270
+    assert "permutation" not in FrequencyGeometry(contexts=2).invariances
 
 
 def test_tables_leave_out_special_pieces() -> None:

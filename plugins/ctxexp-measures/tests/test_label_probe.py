@@ -218,3 +218,17 @@ def test_conll_u_is_read(tmp_path: Path) -> None:
 
 
 # --- figure -----------------------------------------------------------------------------------------------
+
+
+def test_numbers_are_words_and_comments_are_none(tmp_path: Path) -> None:
+    """Of a file of words nothing is a range, of CoNLL-U everything is what its columns say; a mark is no word."""
+    file = tmp_path / "a.tsv"
+    file.write_text(
+        "\ufeff# text =\tIn 1990-95\r\nIn\tADP\r\n1990-95\tNUM\r\n3.5\tNUM\r\n#\tSYM\r\n#tag\tX\r\n", "utf-8"
+    )
+    assert [s.words for s in tagged(path=str(file)).sentences] == [("In", "1990-95", "3.5", "#", "#tag")]
+    rows = ["# text\t= x", "1-2\tdu\t_\t_", "1\tde\tde\tADP", "2\tle\tle\tDET", "2.1\tno\tno\tX", "3\t1990-95\t_\tNUM"]
+    (tmp_path / "a.conllu").write_text("\ufeff" + "\n".join(rows), "utf-8")
+    corpus = tagged(path=str(tmp_path / "a.conllu"))
+    assert [s.words for s in corpus.sentences] == [("de", "le", "1990-95")]
+    assert corpus.tags["label"] == (("ADP", "DET", "NUM"),)

@@ -139,3 +139,25 @@ def test_runs_with_other_resamples_have_no_paired_interval(key: str) -> None:
 
 
 # Table and figure.
+
+
+def test_without_the_transform_none_there_is_no_gain() -> None:
+    runs = [run for run in league() if run[1].info.transform.name != "none"]
+    rows = standings(runs)
+    assert all(math.isnan(row.gain) for row in rows)
+    assert "best" not in "".join(row.place.name for row in rows)
+    same = [("a", made("none", (1, 2, 3))), ("b", made("rank"))]
+    assert standings(same)[0].place.name == "last layer, best of none"
+
+
+def test_each_model_and_pooling_has_its_league() -> None:
+    two = [
+        *league(),
+        *[(n, made(t, name="gpt2", title="gpt2", encoder="g")) for n, t in (("x", "none"), ("y", "rank"))],
+    ]
+    assert list(dict.fromkeys(row.model for row in standings(two))) == ["bert (mini)", "gpt2 (mini)"]
+    assert standings([("a", made()), ("b", made(pooling="cls"))]) == []
+    assert standings([("a", made()), ("b", made("rank", choices={"lower": "true"}))]) == []
+    twice = [row for row in standings([*league(), *league()]) if row.transform == "flow"]
+    assert [len(row.runs) for row in twice] == [3] * len(twice)  # the same runs again are no other seeds
+    assert standings([("a", made()), ("b", Results())]) == []

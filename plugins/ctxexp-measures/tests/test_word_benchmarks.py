@@ -197,6 +197,17 @@ def test_purity_against_loops(oov: Any, clustering: Any) -> None:
 # The space.
 
 
+def test_cased_forms() -> None:
+    words, x = ["Apple", "apple", "APPLE", "pear"], np.array([[2, 0], [0, 5], [0, 1], [1, 1]])
+    frequent = WordSpace.of(words, x)
+    assert frequent.words == ["apple", "pear"]
+    assert frequent.vectors.tolist() == [[2, 0], [1, 1]]
+    exact = WordSpace.of(words, x, lower=False)
+    assert exact.words == words
+    assert exact.rows(["apple", "Pear", "pear"]).tolist() == [1, -1, 3]
+    assert frequent.rows(["ApPle", "PEAR"]).tolist() == [0, 1]
+
+
 def test_a_shared_vocabulary_and_vectors_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "words").write_text("Pear\t3\nzero\nnan\n\n")
     words, x = ["apple", "pear", "zero", "nan"], np.array([[2, 0], [1, 1], [0, 0], [np.nan, 1]])
