@@ -118,6 +118,36 @@ def test_the_page_has_what_the_tables_hold() -> None:
     assert overview["pos"][words.index("the")] == ""
 
 
+def sure(results: Results, layer: int) -> list[str]:
+    """The words whose interval is narrower than half the room, by ascending self-similarity above chance."""
+    scores, errors = (results.tables[f"self_similarity{name}"].set_index("word") for name in ("", "_errors"))
+    room = 1 - results.by_name["self_similarity/baseline"][layer]
+    narrow = 2 * 1.96 * errors[f"error_{layer}"] < room / 2
+    assert narrow.any()
+    return list(scores[f"adjusted_{layer}"][narrow[narrow].index].sort_values().index)
+
+
+def test_projected_and_extreme_words_of_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    every = data_of(runs()).overview
+    monkeypatch.setattr("ctxexp.report.page.explorer.MOST", 300)
+    overview = data_of(runs()).overview
+    assert len(overview["words"]) == 300
+    assert set(overview["words"]) < set(every["words"])
+    assert set(overview["words"]) >= {w for w, there in zip(every["words"], every["projected"], strict=True) if there}
+    for label, results in runs():
+        last = sure(results, LAYERS[label] - 1)
+        assert set(overview["words"]) >= {*last[:10], *last[-10:]}
+        # the ends of every layer's ranking are projected: those of the first choice, and what followed up
+        projected = results.tables["word_map"].groupby("word").size()
+        for layer in range(1, LAYERS[label]):
+            ranking = sure(results, layer)
+            assert set(projected.index) >= {*ranking[:10], *ranking[-10:]}
+        assert projected.max() == 48
+        # a word that is listed alone has as many: all that the text has, or more than the dozen that a glance takes
+        texts = results.tables["self_similarity"].set_index("word")["count"]
+        assert (projected >= np.minimum(texts[projected.index], 13)).all()
+
+
 def size(blocks: dict[str, str]) -> int:
     return sum(map(len, blocks.values()))
 
