@@ -36,7 +36,7 @@ ELSEWHERE = {
     "interval coverage": "80 130 .003 .03 .04 .05 .86",
     "centred": ".0001 .007 .022",
     "carried": "5% 10% .1 2.5% 20 300 2014",
-    "floors": "2.5%",
+    "floors": "2.5% 97%",
     "claims": "6 12 32",
     "families": "2025",
 }
