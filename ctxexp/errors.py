@@ -52,7 +52,6 @@ _MEANT = {  # others' words, by ours
     "model.layers": "layer layers",
     "weights=untrained": "untrained random_init pretrained",
     "device": "gpu cuda use_gpu",
-    "cuda": "gpu",
     "words.tokenizer": "language lang",
     "words.sample": "max_sentences n limit num_sentences n_sentences subset",
     "words.mean": "words.weights",
