@@ -17,11 +17,11 @@ from ctxexp_compare.layer_choice.command import answer, layer, report
 from ctxexp_compare.layer_choice.retrieval import ndcg
 from ctxexp_compare.layer_choice.score_file import score_file_table
 from ctxexp_compare.layer_choice.sense_neighbours import SenseNeighbours, neighbour_hits
-from ctxexp_compare.layer_choice.tasks import WithMeanLayer, load_model, measured_table
+from ctxexp_compare.layer_choice.tasks import STS_TASKS, WithMeanLayer, load_model, measured_table
 from scipy.stats import spearmanr
 
 import ctxexp
-from benchmarks.layer_choice import WORLDS, sample
+from benchmarks.layer_choice import FAMILIES, WORLDS, family_shares, sample
 from ctxexp import Block, Group
 from ctxexp.command import Experiment, configured, registry
 from ctxexp.errors import ConfigError, DataError, MetricError, ModelError, UnknownName
@@ -105,6 +105,28 @@ def test_families_are_held_out_whole() -> None:
     chosen = choose(replace(table(scores), families=families))
     assert [chosen.chosen_without[f"task {i}"].layer for i in range(12)] == [3] * 4 + [1] * 8
     assert (chosen.families, chosen.families_by) == (families, "given")
+
+
+def test_tasks_in_families_seldom_call_a_layer_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The small form of `python -m benchmarks.layer_choice --families`: 50 worlds with a difference and 50 without, and
+    bounds that chance passes in fewer than 1 of 1,000 days where the page's shares are true."""
+    monkeypatch.setattr(winner, "DRAWS", 200)
+    rng = np.random.default_rng(daily_seed())
+    sizes = list(FAMILIES.values())[int(rng.integers(4))]
+    covered, null, _ = family_shares(sizes, float(rng.choice([0.3, 0.7])), 50, rng)["given"]
+    assert covered >= 0.84, sizes
+    assert null <= 0.18, sizes
+
+
+def test_how_families_are_known_is_said() -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.normal(50, 3, (8, 3))
+    plain = table(scores)
+    assert "tasks are taken as independent" in report(choose(plain)).text(200)  # three layers tell no family
+    named = choose(replace(plain, tasks=(*STS_TASKS, "WiC")))
+    assert "anew by 2 families of their names: STS, word senses" in report(named).text(200).replace("\n", " ")
+    with pytest.raises(MetricError, match="all 8 tasks are of one family, x; expected two"):
+        choose(replace(plain, families=("x",) * 8))
 
 
 def test_answers_say_no_more_than_the_data_allow() -> None:
