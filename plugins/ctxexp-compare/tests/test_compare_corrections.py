@@ -84,9 +84,28 @@ def chance(measure: Any, n: int) -> NullDistribution:
     return measure.chance(*compared(measure, 4, n), 3)  # type: ignore[no-any-return]
 
 
+RESAMPLES = Resamples.of_clusters(np.arange(9), 10, np.random.default_rng(0))
+MOVES = np.random.default_rng(5).normal(size=(2, 9))  # an occurrence's, of a value and of its chance level
+MOVES -= MOVES.mean(axis=1, keepdims=True)
+
+
 def adjusted(level: float) -> float:
-    resamples = Resamples.of_clusters(np.arange(9), 10, np.random.default_rng(0))
-    return matrices._adjusted(1.0, (1 + level) / 2, NullDistribution(level, np.nan), np.zeros(9), resamples)[0]
+    return matrices._adjusted(1.0, (1 + level) / 2, NullDistribution(level, np.nan), np.zeros(9), RESAMPLES)[0]
+
+
+def adjusted_moves(sd: float) -> np.ndarray:
+    """Of a value of 0.7 over a level of 0.2."""
+    return matrices._adjusted(1.0, 0.7, NullDistribution(0.2, sd, MOVES[1]), MOVES[0], RESAMPLES)[1]
+
+
+def moves_by_difference() -> np.ndarray:
+    """What a small move of both terms changes."""
+    up, down = ((0.7 + t * MOVES[0] - 0.2 - t * MOVES[1]) / (0.8 - t * MOVES[1]) for t in (1e-6, -1e-6))
+    return (up - down) / 2e-6
+
+
+def size(moves: np.ndarray) -> float:
+    return float(np.linalg.norm(RESAMPLES.by_block(moves)))
 
 
 MEANS = np.array([9.0, 3.0, 0.0, -1.0])
@@ -141,6 +160,12 @@ ROWS: dict[str, tuple[Callable[[], Any], Any, float]] = {
     "freely permuted rows foretell nothing": (lambda: 1 + chance(Linearity(), 40).mean, 1, 0),
     "a room of a twentieth is adjusted": (lambda: adjusted(0.95), 0.5, 1e-6),
     "a room of rounding is not": (lambda: adjusted(1 - 5e-5), np.nan, 0),
+    "an adjusted value is moved through both terms": (lambda: adjusted_moves(np.nan), moves_by_difference, 1e-6),
+    "and by the spread of permuted rows": (
+        lambda: size(adjusted_moves(0.4)),
+        lambda: np.hypot(size(adjusted_moves(np.nan)), 0.4 / 0.8),
+        1e-9,
+    ),
     "a gain knows that winner and rival were chosen": (gain, lambda: gain_by_hand(most=9 + 2), 1e-4),
     "a rival that is given was not": (lambda: gain(given=True), lambda: gain_by_hand(most=np.inf), 1e-4),
     "a single comparison holds at 99.5%": (one_candidate, 2.807, 0.05),
