@@ -317,6 +317,8 @@ def read_results(folder: Path) -> tuple[pd.DataFrame, dict[str, pd.DataFrame], d
         document = json.loads(text)
         if (file_format := document.get("format")) != FORMAT:
             raise TrackingError(f"{path} is of format {file_format}, this version reads {FORMAT}: run again")
+        if odd := _name_error(document["tables"]):  # a name with a slash could lead out of the folder
+            raise ValueError(odd)
         if what := find_damage(folder, [f"{name}.csv" for name in document["tables"]]):
             raise ValueError(what)
         frame = pd.read_parquet(folder / FRAME, engine="pyarrow")[list(COLUMNS)]

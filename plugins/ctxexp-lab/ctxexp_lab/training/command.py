@@ -19,6 +19,7 @@ from ctxexp.report import Document
 
 CONF = Path(__file__).parent / "conf"
 OUTPUTS = Path("outputs/minis")
+SWITCHES = ("-m", "--multirun", "-r", "--run", "--resolve")  # flags of Hydra's that take no value
 
 
 def train(*words: str) -> Document:
@@ -37,7 +38,7 @@ def train(*words: str) -> Document:
         return losses[Path(cfg.folder)]
 
     disable_progress_bar()  # of writing files of a few MB
-    args, losses = [_as_override(word) for word in words], dict[Path, float]()
+    args, losses = [*map(_as_override, ["", *words], words)], dict[Path, float]()
     sys.argv[1:] = args  # Hydra reads them there
     os.environ["HYDRA_FULL_ERROR"] = "1"  # its exceptions come through, instead of a traceback of its own
     try:
@@ -48,9 +49,9 @@ def train(*words: str) -> Document:
     return Document(said, files=[*losses])
 
 
-def _as_override(word: str) -> str:
-    """A bare word as its key's value: a kind of model, or the text's folder."""
-    if "=" in word or word.startswith("-"):
+def _as_override(before: str, word: str) -> str:
+    """A bare word as its key's value: a kind of model, or the text's folder; behind a flag of Hydra's, as it stands."""
+    if "=" in word or word.startswith("-") or (before.startswith("-") and before not in SWITCHES):
         return word
     return f"model={word}" if (CONF / "model" / f"{word}.yaml").exists() else f"text={word}"
 
