@@ -102,3 +102,15 @@ def test_the_loss_equals_a_loop_over_words() -> None:
                 backward.append(-torch.log_softmax(lm.weight @ sentence[k + 1, 5:] + lm.bias, dim=0)[word])
     expected = torch.stack([torch.stack(forward).mean(), torch.stack(backward).mean()])
     torch.testing.assert_close(lm(characters, index, targets), expected)
+
+
+def test_sampled_softmax_converges_to_the_full_one() -> None:
+    lm = model().double()
+    full = lm(*batch())
+    generator = torch.Generator().manual_seed(0)
+    torch.testing.assert_close(lm(*batch(), samples=400_000, generator=generator), full, atol=5e-3, rtol=0)
+    few = [lm(*batch(), samples=4, generator=torch.Generator().manual_seed(s)) for s in (1, 1, 2)]
+    assert torch.equal(few[0], few[1])
+    assert not torch.equal(few[0], few[2])
+    few[0].mean().backward()
+    assert all(torch.isfinite(p.grad).all() for p in lm.parameters() if p.grad is not None)
