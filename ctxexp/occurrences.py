@@ -353,13 +353,13 @@ def _by_size(sentence: np.ndarray, rows: np.ndarray, names: np.ndarray) -> Group
 def _by_sense(store: RowIndex, corpus: Corpus, form_of_row: np.ndarray, forms: Sequence[str]) -> Groups:
     """Groups of the labelled rows by word, smallest first, then by word; rows ascending. A row is there once, however
     often the corpus repeats its sentence: it would be no second occurrence, but its own copy."""
-    offsets, stored_of = np.asarray(store.offsets, np.int64), np.asarray(store.stored_of, np.int64)
+    offsets, stored_of = np.asarray(store.offsets).tolist(), np.asarray(store.stored_of).tolist()
     positions: np.ndarray | None = getattr(store, "positions", None)
     label_of: dict[int, str] = {}
     for sense in corpus.senses:
         start, end = offsets[stored_of[sense.sentence]], offsets[stored_of[sense.sentence] + 1]
         at = sense.position if positions is None else int(np.searchsorted(positions[start:end], sense.position))
-        row = int(start) + at
+        row = start + at
         if row >= end or (positions is not None and positions[row] != sense.position) or form_of_row[row] < 0:
             continue  # its word has no row, or isn't measured
         if label_of.setdefault(row, sense.label) != sense.label:

@@ -13,7 +13,7 @@ from functools import cache
 from posixpath import dirname, join
 from typing import Any, NamedTuple
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from ctxexp.datasets.reading import is_text_file
@@ -115,10 +115,15 @@ def plain_config(choices: Mapping[str, Any]) -> dict[str, Any]:
         >>> config["model"]["name"], config["model"]["pooling"], config["words"]["lower"]
         ('gpt2', 'mean', True)
     """
-    config = OmegaConf.create(_content((config_folder() / "ctxexp.yaml").read_text(encoding="utf-8")))
-    defaults = OmegaConf.to_container(config.pop("defaults"))
-    assert isinstance(defaults, list)
-    first = {group: name for one in defaults if isinstance(one, dict) for group, name in one.items() if group in GROUPS}
+    content = _content((config_folder() / "ctxexp.yaml").read_text(encoding="utf-8"))
+    values = _merged({}, content)
+    first = {
+        group: name
+        for one in values.pop("defaults")
+        if isinstance(one, dict)
+        for group, name in one.items()
+        if group in GROUPS
+    }
     typed = {group: choice for group, choice in choices.items() if group in GROUPS}
     chosen = {**first, **typed}
     try:
@@ -127,11 +132,12 @@ def plain_config(choices: Mapping[str, Any]) -> dict[str, Any]:
                 chosen[key] = typed.get(key, name)
         for group, names in chosen.items():
             for name in _names(names):
-                _merge(config, group, name)
+                _merge(values, group, name)
+        values.pop("hydra")
+        config = OmegaConf.create(values)
         for key, value in choices.items():
             if key not in typed:
                 OmegaConf.update(config, key, plain_value(value), force_add=True)
-        config.pop("hydra")
         return {str(key): value for key, value in OmegaConf.to_container(config, resolve=True).items()}  # type: ignore[union-attr]
     except OmegaConfBaseException as error:
         raise ConfigError(line(str(error))) from None
@@ -164,7 +170,7 @@ def _chosen_elsewhere(group: str, chosen: Mapping[str, Any]) -> Iterator[tuple[s
                     yield match[1], of_others
 
 
-def _merge(config: DictConfig, group: str, name: str, package: str = "") -> None:
+def _merge(config: dict[str, Any], group: str, name: str, package: str = "") -> None:
     """Put the values of an option, and of those that it begins with, into the config: at its own place, or at the one
     that is given."""
     option = _require_option(group, name)
@@ -175,10 +181,21 @@ def _merge(config: DictConfig, group: str, name: str, package: str = "") -> None
             other, _, here = one.partition("@")  # name@_here_: at the place of what begins with it
             of_group, _, path = join("/", group, dirname(name), other)[1:].partition("/")
             _merge(config, of_group, path, package if here else "")
-        elif package == "_global_":
-            config.merge_with(option.values)
         else:
-            OmegaConf.update(config, package, option.values, force_add=True)
+            place = config
+            for key in package.split(".") if package != "_global_" else ():
+                place = place.setdefault(key, {})
+            _merged(place, option.values)
+
+
+def _merged(values: dict[str, Any], others: Mapping[Any, Any]) -> dict[str, Any]:
+    """The values with the others in them, key by key; a list is one value."""
+    for key, other in others.items():
+        if isinstance(other, dict):
+            own = values.get(key)
+            other = _merged(own if isinstance(own, dict) else {}, other)
+        values[str(key)] = other
+    return values
 
 
 def plain_value(value: object) -> object:

@@ -218,7 +218,7 @@ class Comparison:
         self.q = np.arange(len(self.p)) - (self._row - self._first[self.stratum_of_place])[self.p]
         self.grid_stratum = self.stratum_of_place[self.p]
         self.diagonal = self.grid(np.arange(len(places)), np.arange(len(places)))
-        form, document = _key(self.stratum, uses.form), _key(self.stratum, uses.document)
+        form, document = _key(uses.form, self.stratum), _key(self.stratum, uses.document)  # forms as uses stand
         near, both = _key(form, uses.neighbours), _key(form, uses.document)
         self._forms = form_ = Family.of(form, self.place, least=1)
         self._strata = Family.of(self.stratum, self.place, least=1)
