@@ -182,10 +182,10 @@ def _merge(config: dict[str, Any], group: str, name: str, package: str = "") -> 
             of_group, _, path = join("/", group, dirname(name), other)[1:].partition("/")
             _merge(config, of_group, path, package if here else "")
         else:
-            place = config
-            for key in package.split(".") if package != "_global_" else ():
-                place = place.setdefault(key, {})
-            _merged(place, option.values)
+            values = option.values
+            for key in reversed(package.split(".")) if package != "_global_" else ():
+                values = {key: values}
+            _merged(config, values)
 
 
 def _merged(values: dict[str, Any], others: Mapping[Any, Any]) -> dict[str, Any]:
