@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ctxexp_compare import Cka, InformationImbalance, Linearity, Sample, matrices, within
+from ctxexp_compare import Cka, InformationImbalance, Linearity, Sample, linearity, matrices, within
 from ctxexp_compare.cka import u_centred
 from ctxexp_compare.contract import NullDistribution
-from ctxexp_compare.layer_choice import winner
+from ctxexp_compare.layer_choice import choice, families, winner
 from scipy.optimize import brentq
 from scipy.stats import truncnorm
 
@@ -146,6 +146,99 @@ def one_candidate() -> float:
     return winner.simultaneous_quantile(np.eye(1), [0], [], np.random.default_rng(0))
 
 
+def squares_about_the_mean(size: np.ndarray) -> tuple[float, float]:
+    """What draws of families say: the expected squares about the mean of all over its variance, and their degrees of
+    freedom, where a family's tasks are one and where they are independent; the lesser of each."""
+    rng, weight, shares, dfs = np.random.default_rng(0), size / size.sum(), [], []
+    for variance in (np.ones(len(size)), 1 / size):
+        drawn = rng.normal(size=(400_000, len(size))) * np.sqrt(variance)
+        squares = np.square(weight * (drawn - (drawn @ weight)[:, None])).sum(axis=1)
+        shares.append(squares.mean() / (weight**2 @ variance))
+        dfs.append(2 * squares.mean() ** 2 / squares.var())
+    return min(shares), min(dfs)
+
+
+def told_variance(*, of_level: bool) -> float:
+    """That of a mean over tasks by the design effect over the true one; 2,000 worlds of five families of three tasks
+    that are the same, with a level and a curve of each family's own."""
+    rng, told, found = np.random.default_rng(0), [], []
+    for _ in range(2000):
+        own = rng.normal(size=(5, 1)) + rng.normal(size=(5, 6))
+        x = np.repeat(own, 3, axis=0)
+        part = x.mean(axis=1, keepdims=True) if of_level else families.centre(x)
+        single = np.square(part - part.mean(axis=0)).sum() / 14 / 15
+        told.append(families.design_effect(x, [*"aaabbbcccdddeee"], of_level=of_level).factor * single)
+        mean = (own.mean(axis=1, keepdims=True) if of_level else own - own.mean(axis=1, keepdims=True)).mean(axis=0)
+        found.append(np.square(mean).sum())
+    return float(np.mean(told) / np.mean(found))
+
+
+def families_at(correlation: float) -> int:
+    """How many are told of two pairs of tasks over 10,000 layers with a curve in common, the tasks of a pair as alike
+    beyond it."""
+    rng = np.random.default_rng(0)
+    own = rng.normal(size=(2, 1, 10_000)) * np.sqrt(correlation)
+    own = own + rng.normal(size=(2, 2, 10_000)) * np.sqrt(1 - correlation)
+    x = own.reshape(4, -1) + 3 * rng.normal(size=10_000)
+    return len(set(families.families_by_correlation(x)))
+
+
+def effects(*, of_level: bool) -> float:
+    """Of five families of three tasks with a level in common and a curve of each task's own."""
+    rng = np.random.default_rng(0)
+    x = np.repeat(rng.normal(size=(5, 1)), 3, axis=0) + rng.normal(size=(15, 2000))
+    return families.design_effect(x, [*"aaabbbcccdddeee"], of_level=of_level).factor
+
+
+def opposite_tasks() -> float:
+    x = np.random.default_rng(0).normal(size=(5, 6))
+    return families.design_effect(np.concatenate([x, -x]), [*"abcdeabcde"]).factor
+
+
+def loss_of_first_layer() -> float:
+    """At the most: by 10 points, of a difference of variance 1 + 1 - 2 * 0.5."""
+    covariance = np.array([[[1, 0.5], [0.5, 1]]])
+    layers = (choice.Candidate(0), choice.Candidate(1))
+    found = choice.choose(choice.ScoreTable("mine", ("a",), layers, np.array([[50.0, 60.0]]), covariance), loss=20).cut
+    assert found is not None
+    return found.high
+
+
+# less the mean of four tasks, of which two pairs correlate by r each, a pair's correlate by (3r - 1) / (3 - r)
+ALIKE = (1 + 3 * 0.3) / (3 + 0.3)  # for a correlation of 0.3
+
+
+def item_spread() -> float:
+    """The standard error of a score over two tasks whose items make variances of 1 and 4."""
+    return choice._estimates(score_table(2, np.eye(3) * np.array([[[1.0]], [[4.0]]])), "auto", ())[2][0, 0]
+
+
+def score_table(n: int, covariance: np.ndarray | None = None) -> choice.ScoreTable:
+    scores = np.random.default_rng(1).normal(size=(n, 3))
+    layers = tuple(map(choice.Candidate, range(3)))
+    return choice.ScoreTable("mine", tuple(map(str, range(n))), layers, scores, covariance)
+
+
+def task_spread() -> np.ndarray:
+    """Of nine independent tasks: the covariance of means, for a normal interval to be Student's."""
+    return choice._estimates(score_table(9), "tasks", ())[1] / (np.cov(score_table(9).scores.T) / 9)
+
+
+def linear_moves() -> float:
+    """What rows say of a held-out score's variance, over it as rows that were no row of training would say."""
+    a, b, _ = compared(Linearity(), 4, 40)
+    score, wrong, all_of = Linearity().score(a, b), [], []
+    for fit, penalty in zip(a.fits[0], linearity._penalties(a, b.x), strict=True):
+        loads, mean = linearity._loads(fit, b.x)
+        aim = b.x[fit.split.tests[0]] - mean
+        wrong.append(np.square(aim - (fit.along[0] * (linearity._shrinkage(fit.s, penalty) / fit.s)) @ loads).sum(1))
+        all_of.append(np.square(aim).sum(axis=1))
+    order = np.concatenate([fit.split.tests[0] for fit in a.fits[0]])
+    plain = (np.concatenate(all_of) * (1 - score.value) - np.concatenate(wrong)) / np.concatenate(all_of).sum()
+    assert score.influence is not None
+    return float(np.var(score.influence[order]) / np.var(plain))
+
+
 DUNNETT = 1.916  # the one-sided 95% quantile of the larger of two normals that correlate by 1/2
 ROWS: dict[str, tuple[Callable[[], Any], Any, float]] = {
     "the spread of CKA within words is that of every permutation": (spread_over_drawn, 1, 0.04),
@@ -172,6 +265,22 @@ ROWS: dict[str, tuple[Callable[[], Any], Any, float]] = {
     "regret holds for both others at once": (lambda: regret(0.0), DUNNETT * np.sqrt(2) - 0.1, 0.04),
     "what beats another but not the winner is not the best": (may_be_best, [0], 0),
     "regret of scores that go together": (lambda: regret(0.5), DUNNETT - 0.1, 0.04),
+    "squares about the mean of families of unlike size": (
+        lambda: families._sandwich(np.array([6, 2, 2, 1])),
+        lambda: squares_about_the_mean(np.array([6, 2, 2, 1])),
+        0.01,
+    ),
+    "families of the same tasks: the variance of differences": (lambda: told_variance(of_level=False), 1, 0.02),
+    "and of their level": (lambda: told_variance(of_level=True), 1, 0.05),
+    "families of a level in common: of differences": (lambda: effects(of_level=False), 1, 0.1),
+    "families of a level in common: of the level": (lambda: effects(of_level=True), 3, 0.3),
+    "tasks that even out are no more than independent ones": (opposite_tasks, 1, 0),
+    "what a lower layer loses at the most": (loss_of_first_layer, 10 + 1.96, 0.005),
+    "tasks a little less alike are no family": (lambda: families_at(ALIKE - 0.03), 0, 0),
+    "a little more alike they are": (lambda: families_at(ALIKE + 0.03), 2, 0),
+    "the error of a mean over two tasks by their items": (item_spread, 5 / 4, 1e-9),
+    "nine tasks are few: Student's quantile": (task_spread, (2.3060 / 1.9600) ** 2 * np.ones((3, 3)), 1e-4),
+    "maps share rows: a fifth held out": (linear_moves, 1 + 1 / (1 - 1 / linearity.FOLDS), 0.05),
 }
 
 
