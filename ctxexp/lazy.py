@@ -46,7 +46,7 @@ def lazy_names(package: str, file: str) -> Callable[[str], Any]:
 
 def verb(name: str) -> Callable[..., Any]:
     """The verb of that name as a function; AttributeError without one. By the name of its module, as all here is."""
-    found: Callable[..., Any] = import_module("ctxexp.command.cli").python_verb(name)
+    found: Callable[..., Any] = import_module("ctxexp.command.verb").python_verb(name)
     return found
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from ctxexp.command import registry
-from ctxexp.command.cli import Verb
+from ctxexp.command.verb import Verb
 from tests.composed import check_command, planned
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -36,6 +36,7 @@ MEASURES = (
     "max_explainable_variance",
     "anisotropy",
 )
+HELP = {"-h", "--help"}
 EXAMPLE = "example"  # the line of a verb's docstring that says how it is typed
 FLAGS = {
     "ctxexp VERB --help": "what a verb takes",

@@ -50,7 +50,7 @@ def claimed_steps(results: Results, key: Key) -> np.ndarray:
     signs = layer_changes(interval_estimates(results, key), results.replicates.get(key), least(results, key))
     others = [results.by_key[other].value for name in VARIANTS if (other := _beside(key, name)) in results.by_key]
     steps = [np.sign(_changes(values)) for values in (*others, *halves(results, key))]
-    return _claimed(signs, steps)
+    return _signs_of_all(signs, steps)
 
 
 @np.errstate(invalid="ignore")
@@ -101,7 +101,7 @@ def claimed_order(points: Sequence[tuple[Results, Key, int]]) -> tuple[np.ndarra
         for i in range(2):
             values = np.array([each[i][at] for each, (*_, at) in zip(of_halves, points, strict=True)])
             steps.append(np.sign(_changes(values)))
-    return ends[0], _claimed(signs, steps)
+    return ends[0], _signs_of_all(signs, steps)
 
 
 def variant_range(results: Results, key: Key, at: int) -> tuple[float, float] | None:
@@ -120,7 +120,7 @@ def _changes(values: np.ndarray) -> np.ndarray:
     return values[None, :] - values[:, None]
 
 
-def _claimed(signs: np.ndarray, steps: Sequence[np.ndarray]) -> np.ndarray:
+def _signs_of_all(signs: np.ndarray, steps: Sequence[np.ndarray]) -> np.ndarray:
     """The signs of changes that all of these steps (NaN: undefined there) have."""
     is_claimed = np.ones(signs.shape, bool)
     for step in steps:

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from ctxexp.command import registry
-from ctxexp.command.cli import Verb
+from ctxexp.command.verb import Verb
 from ctxexp.errors import ConfigError
 from ctxexp.report import Document, Table, terminal
 

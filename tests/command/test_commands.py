@@ -114,7 +114,7 @@ def test_report_compares_what_is_on_disk(tmp_path: Path, capsys: pytest.CaptureF
 def test_a_place_that_cannot_be_written_is_said_before_the_verb_begins(
     place: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ctxexp.command.cli import Verb
+    from ctxexp.command.verb import Verb
 
     (tmp_path / "file").touch()
     (tmp_path / "locked").mkdir()

@@ -160,7 +160,7 @@ def test_the_command_writes_every_correlation(tmp_path: Path, capsys: pytest.Cap
     import pandas as pd
     from ctxexp_lab.link.command import softmax_link
 
-    from ctxexp.command.cli import Verb
+    from ctxexp.command.verb import Verb
 
     folder = with_mask("bert", tmp_path / "model")
     text = tmp_path / "lines.txt"

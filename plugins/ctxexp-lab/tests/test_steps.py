@@ -21,7 +21,7 @@ from ctxexp_lab.steps.figure import table
 from ctxexp_lab.steps.first_word_length import FirstWordLength
 from ctxexp_lab.training.train import train
 
-from ctxexp.command.cli import Verb
+from ctxexp.command.verb import Verb
 from ctxexp.errors import DataError
 from ctxexp.report import LabelledResults
 from ctxexp.testing import check

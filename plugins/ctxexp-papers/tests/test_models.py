@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 from ctxexp_compare import Sample, Space
 from ctxexp_papers.claims.evidence import Inputs
-from ctxexp_papers.claims.models import NULLS, TextSample, adjusted, comparison, measured, text_samples
+from ctxexp_papers.claims.models import (
+    NULLS,
+    TextSample,
+    comparison,
+    similarity_beyond_chance,
+    statistic_of,
+    text_samples,
+)
 from ctxexp_papers.claims.paper import Paper, papers
 from ctxexp_papers.claims.verdict import try_paper
 from ctxexp_papers.metrics import LinearFit
@@ -100,13 +107,13 @@ def test_a_test_says_which_rows_are_measured_and_what_is_taken_off() -> None:
     u = x / np.linalg.norm(x, axis=1, keepdims=True)
     later = u[~part.is_first]
     expected = ((later.sum(axis=0) ** 2).sum() - 50) / (50 * 49)
-    assert measured(x, part, test | {"rows": "later"}, {}) == pytest.approx(expected)
-    whole = measured(x, part, test, {})
-    shuffled = measured(NULLS["columns shuffled"](x), part, test, {})
-    assert measured(x, part, test | {"less": "columns shuffled"}, {}) == pytest.approx(whole - shuffled)
-    assert np.isnan(measured(x, part, test | {"given": {"mean_cosine": 2.0}}, {}))
+    assert statistic_of(x, part, test | {"rows": "later"}, {}) == pytest.approx(expected)
+    whole = statistic_of(x, part, test, {})
+    shuffled = statistic_of(NULLS["columns shuffled"](x), part, test, {})
+    assert statistic_of(x, part, test | {"less": "columns shuffled"}, {}) == pytest.approx(whole - shuffled)
+    assert np.isnan(statistic_of(x, part, test | {"given": {"mean_cosine": 2.0}}, {}))
     silhouette = {"metric": "cluster_adjusted_similarity/silhouette", "undefined": 0}
-    assert measured(rng.normal(size=(60, 30)), part, silhouette, {}) == 0  # one cluster
+    assert statistic_of(rng.normal(size=(60, 30)), part, silhouette, {}) == 0  # one cluster
 
 
 def test_similarity_beyond_the_words_is_0_of_random_vectors_a_word_and_1_of_a_space_with_itself() -> None:
@@ -114,8 +121,8 @@ def test_similarity_beyond_the_words_is_0_of_random_vectors_a_word_and_1_of_a_sp
     sample = Sample(np.arange(200) // 5, words=words, strata=words)
     x, y = (rng.normal(size=(40, 10))[words] + 0.5 * rng.normal(size=(200, 10)) for _ in range(2))
     for name in ("mutual_knn", "cka"):
-        assert adjusted(comparison(f"{name}/adjusted"), x, x, sample) == pytest.approx(1)
-        assert abs(adjusted(comparison(f"{name}/adjusted"), x, y, sample)) < 0.1
+        assert similarity_beyond_chance(comparison(f"{name}/adjusted"), x, x, sample) == pytest.approx(1)
+        assert abs(similarity_beyond_chance(comparison(f"{name}/adjusted"), x, y, sample)) < 0.1
 
 
 def test_a_linear_fit_is_least_squares_in_its_own_rows() -> None:

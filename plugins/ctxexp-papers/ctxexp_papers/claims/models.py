@@ -94,12 +94,12 @@ def _pairs(
             sample = Sample(both[0].sentence, words=words, strata=words)
             x, y = (np.asarray(layer[part.rows], np.float64) for layer, part in zip(layers, both, strict=True))
             for key, test in measurements.items():
-                values[key].append(adjusted(comparison(test["metric"]), x, y, sample))
+                values[key].append(similarity_beyond_chance(comparison(test["metric"]), x, y, sample))
         curves = {key: LayerCurve.of_samples(np.array(column)[:, None]) for key, column in values.items()}
         yield Member("-".join(map(model_label, names)), curves)
 
 
-def adjusted(measure: Any, x: np.ndarray, y: np.ndarray, sample: Any) -> float:
+def similarity_beyond_chance(measure: Any, x: np.ndarray, y: np.ndarray, sample: Any) -> float:
     """A comparison of rows at norm 1, less that by chance, as a share of what a space has with itself beyond that."""
     one, other = (measure.prepare_side(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12), sample)
                   for rows in (x, y))  # fmt: skip
@@ -148,7 +148,7 @@ def _of_space(space: Space, evidence: Mapping[str, Any], measurements: Mapping[s
             x: np.ndarray = np.asarray(layer[part.rows], np.float64)
             known: dict[str, Mapping[str, Any]] = {}
             for key, test in measurements.items():
-                values[key][i, j] = measured(x, part, test, known)
+                values[key][i, j] = statistic_of(x, part, test, known)
     return {key: LayerCurve.of_samples(table, numbers) for key, table in values.items()}
 
 
@@ -181,7 +181,7 @@ def _of_table(table: np.ndarray, measurements: Mapping[str, Test]) -> Values:
     for i, rows in enumerate(parts):
         part = TextSample(rows, np.arange(len(rows)), rows, np.zeros(len(rows), bool))
         for key, test in measurements.items():
-            values[key][i, 0] = measured(np.asarray(table[rows], np.float64), part, test, {})
+            values[key][i, 0] = statistic_of(np.asarray(table[rows], np.float64), part, test, {})
     return {key: LayerCurve.of_samples(column) for key, column in values.items()}
 
 
@@ -193,7 +193,7 @@ def comparison(metric: str) -> Any:
         return offer.factory()
 
 
-def measured(x: np.ndarray, part: TextSample, test: Test, known: dict[str, Mapping[str, Any]]) -> float:
+def statistic_of(x: np.ndarray, part: TextSample, test: Test, known: dict[str, Mapping[str, Any]]) -> float:
     """The statistic that a test names, of a sample's rows (n, d): less that of rows without the effect where it names
     such a null, NaN where a statistic that is `given` isn't above its bound. `known` keeps a metric's other ones."""
     name, statistic = test["metric"].split("/")
