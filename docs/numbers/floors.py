@@ -21,7 +21,7 @@ from ctxexp_compare import Floor
 from ctxexp_compare.floors.make import domain_sentences, floor_of_domains
 from ctxexp_compare.floors.sample import collect, sampled
 from ctxexp_compare.light.fit import fit_rows
-from ctxexp_compare.light.floor import ALLOWED, OWN_PAIRS
+from ctxexp_compare.light.floor import ALLOWED, CARRYING, OWN_PAIRS
 from ctxexp_compare.light.pairs import WORDS, Rows
 
 from ctxexp import Sentence
@@ -85,7 +85,7 @@ def cells(model: str, texts: dict[str, list[Sentence]]) -> list[Cell]:
 
 
 class Model(NamedTuple):
-    """A model's floor of the embedded text; by domain those of a draw of own sentences and that of the other domains,
+    """A model's floor of the embedded text; by domain those of draws of own sentences and that of the other domains,
     and the cosines of the tested pairs."""
 
     title: str
@@ -100,7 +100,7 @@ def read_model(name: str, texts: dict[str, list[Sentence]]) -> Model:
     encoder, registers, title = domain_sentences(name, None, [])
     embedded = floor_of_domains(encoder, registers, title, "embedded sentences", is_question=True)
     kind = next(kind for kind in embedded.kinds if kind != WORDS)
-    chosen = sampled(texts, len(texts) * (TESTED + 2 * OWN), 0)
+    chosen = sampled(texts, len(texts) * (TESTED + 2 * CARRYING), 0)
     rows = collect(encoder, chosen, np.random.default_rng(0))[kind]
     rows = Rows(rows.vectors[-1:], rows.sentence, rows.domain, rows.word)
     own, others, cosines = dict[str, list[Floor]](), dict[str, Floor](), dict[str, np.ndarray]()
@@ -108,7 +108,7 @@ def read_model(name: str, texts: dict[str, list[Sentence]]) -> Model:
         mine = np.flatnonzero(rows.domain == at)
         tested, rest = part_of(rows, mine[:TESTED]), mine[TESTED:]
         cosines[domain] = tested.cosines(0, tested.pairs(np.random.default_rng(1), PAIRS))
-        drawn = [np.random.default_rng(i).choice(rest, OWN, replace=False) for i in range(DRAWS)]
+        drawn = [np.random.default_rng(i).choice(rest, CARRYING, replace=False) for i in range(DRAWS)]
         own[domain] = [Floor.of_vectors(rows.vectors[0, one]) for one in drawn]
         left = part_of(rows, np.flatnonzero(rows.domain != at))
         left = replace(left, domain=left.domain - (left.domain > at))
@@ -119,22 +119,21 @@ def read_model(name: str, texts: dict[str, list[Sentence]]) -> Model:
 
 
 def carried_cells(one: Model, other: Model) -> np.ndarray:
-    """(cells, 3) of cosines carried from a model to another, for each domain, cosine and draw of own sentences: whether
-    the embedded text's floors, and those of the other domains, let through in the domain what the first model does
-    there, and whether those of own sentences let through what they say; NaN where it isn't carried."""
+    """(cells, 2) of cosines carried from a model to another, for each domain, cosine and draw of own sentences: whether
+    the floors of the other domains let through in the domain what the first model does there, and whether those of own
+    sentences let through what they say; NaN where it isn't carried."""
     found = []
     for domain, cosines in one.cosines.items():
         for level in CARRIED:
             cosine = one.embedded.threshold(level)
-            passed, hits = (cosines >= cosine).mean(), []
-            for here, there in ((one.embedded, other.embedded), (one.others[domain], other.others[domain])):
-                carried = here.carry(there, cosine)
-                hit = abs((other.cosines[domain] >= carried.cosine).mean() - passed) <= ALLOWED
-                hits.append(np.nan if carried.reason else hit)
+            passed = (cosines >= cosine).mean()
+            carried = one.others[domain].carry(other.others[domain], cosine)
+            hit = abs((other.cosines[domain] >= carried.cosine).mean() - passed) <= ALLOWED
+            beyond = np.nan if carried.reason else hit
             for a, b in zip(one.own[domain], other.own[domain], strict=True):
                 carried = a.carry(b, cosine)
                 said = abs((other.cosines[domain] >= carried.cosine).mean() - carried.share) <= ALLOWED
-                found.append([*hits, np.nan if carried.reason else said])
+                found.append([beyond, np.nan if carried.reason else said])
     return np.array(found, np.float64)
 
 
@@ -154,7 +153,7 @@ def carried_table(names: list[str], texts: dict[str, list[Sentence]]) -> str:
         ]
         rows.append([pair, str(len(found)), *shares])
         print(*rows[-1], flush=True)
-    return markdown(["models", "cells", "the embedded text", "the other domains", f"{OWN} own sentences"], rows)
+    return markdown(["models", "cells", "the other domains", f"{CARRYING} own sentences"], rows)
 
 
 def threshold_table(names: list[str], texts: dict[str, list[Sentence]]) -> str:

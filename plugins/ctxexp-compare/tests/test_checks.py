@@ -556,9 +556,10 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: py
     assert run_command_line(["check", "gpt2.pin", "options=model.final_norm=false", "out=check.csv"]) == 1
     assert capfd.readouterr().out.startswith("different: before the norm (final_norm True -> False); ")
     assert len(Path("check.csv").read_text().splitlines()) == 2
-    half = ["check", "gpt2.pin", "gpt2 dtype=bfloat16"]
+    half = ["check", "gpt2", "gpt2", "dtype=bfloat16", "text=text.txt"]  # the candidate's, not the reference's
     assert run_command_line(half) == 1
     assert capfd.readouterr().out.startswith("rounded, as bfloat16 would: ")
+    half = ["check", "gpt2.pin", "gpt2 dtype=bfloat16"]
     assert run_command_line([*half, "rounding=bfloat16", "json=true"]) == 0
     document = json.loads(capfd.readouterr().out)
     assert document["tables"]["check"]["rows"][0]["verdict"] == "rounded"

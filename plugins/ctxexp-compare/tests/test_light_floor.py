@@ -6,13 +6,14 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from ctxexp_compare.light import fit
 from ctxexp_compare.light.fit import TAILS, fit_rows, quantiles_of, tail_error, tail_probability
-from ctxexp_compare.light.floor import Floor
+from ctxexp_compare.light.floor import EMBEDDED, Floor
 from ctxexp_compare.light.pairs import Rows
 
 README = Path(__file__).parents[2] / "ctxexp-light" / "README.md"
@@ -91,7 +92,7 @@ def test_a_carried_cosine_lets_through_as_many_pairs() -> None:
         x = rng.normal(size=(600, 12))
         models = [x @ rng.normal(size=(12, 24)) + rng.normal(size=(600, 24)) + shift for shift in (0.5, 1.5)]
         a, b = (Floor.of_vectors(one[:100]) for one in models)
-        carried = a.carry(b, a.threshold(0.05))
+        carried = a.carry(b, a.threshold(0.05), fewest=100)
         assert not carried.reason
         units = [one[100:] / np.linalg.norm(one[100:], axis=1, keepdims=True) for one in models]
         others = [np.sort((u @ u.T)[np.triu_indices(500, 1)]) for u in units]
@@ -113,6 +114,10 @@ def test_what_can_t_be_carried_is_said() -> None:
     assert "fewer than 0.05% of unrelated pairs reach it" in a.carry(b, 0.999).reason
     assert "60% of unrelated pairs reach it" in a.carry(b, a.threshold(0.6)).reason
     assert not a.carry(a, a.threshold(0.05)).reason
+    few = Floor.of_vectors(rows.vectors[0, :149])
+    for own in (few, replace(a, text=EMBEDDED)):
+        assert "give text= of your own, 150 sentences or more" in own.carry(own, own.threshold(0.05)).reason
+    assert not few.carry(few, few.threshold(0.05), fewest=149).reason
     across = a.threshold(0.05, across=True)
     assert a.carry(a, across, across=True).cosine == pytest.approx(across)
     with pytest.raises(ValueError, match="expected the same text"):
@@ -163,7 +168,7 @@ def test_mistakes_are_answered(tmp_path: Path) -> None:
         own.probability(0.3, layer=7)
     file = tmp_path / "x.floor.json"
     own.save(file)
-    for damaged in (file.read_text()[:-50], file.read_text().replace("floor 4", "floor 3", 1), "[]"):
+    for damaged in (file.read_text()[:-50], file.read_text().replace("floor 5", "floor 4", 1), "[]"):
         file.write_text(damaged)
         with pytest.raises(ValueError, match=r"floor.json is no floor, or damaged .* make it anew: ctxexp floor MODEL"):
             Floor.load(file)

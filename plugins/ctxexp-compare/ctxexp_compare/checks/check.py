@@ -58,7 +58,8 @@ def check(
         pooling: How the reference's sentence vectors are made, where its files don't say (mean, cls, last ...).
         model: The model's name at the server.
         key: The environment variable that holds the server's key.
-        options: Further arguments of the command line for models.
+        options: Further arguments of the command line for the candidate; for the reference where the candidate is no
+            model.
         batch: How many texts are encoded at once, or sent in one request.
 
     Returns:
@@ -75,16 +76,17 @@ def check(
         >>> verdict.verdict, verdict.cause
         ('different', 'dimensions permuted')
     """
-    one = _found(reference, model, key, options, pooling)
-    if candidate is None:
+    other = None if candidate is None else _found(candidate, model, key, options, "")
+    is_candidates = other is not None and other.encoder is not None
+    one = _found(reference, model, key, () if is_candidates else options, pooling)
+    if other is None:
         if one.pin is None:
             raise ConfigError(
                 f"{reference} is checked against what? ctxexp check MODEL {reference}; a pin alone will do"
             )
         if not one.pin.model:
             raise ConfigError(f"{reference} is of a model in memory: name one, as in ctxexp check FILE minilm")
-        candidate, options = one.pin.model, [*one.pin.options, *options]
-    other = _found(candidate, model, key, options, "")
+        other = _found(one.pin.model, model, key, [*one.pin.options, *options], "")
     if one.pin is not None and text is not None:
         raise ConfigError(f"{reference} has its own text: leave text= out, or name the model as the reference")
     texts = _texts(text)

@@ -74,7 +74,7 @@ def check(
     model: the model's name at the server
     key: the environment variable that holds the server's key
     batch: texts that are encoded at once, or sent in one request
-    options: further arguments for models
+    options: further arguments for the candidate, as dtype=bfloat16; for the reference where that is no model
     out: a .csv with the verdict in numbers
     example: ctxexp check minilm http://localhost:7997
     """

@@ -20,7 +20,7 @@ from ctxexp_compare.checks.make import default_file
 from ctxexp_compare.floors.make import domain_sentences, floor_of_domains
 from ctxexp_compare.light.files import SUFFIXES, read_matrix
 from ctxexp_compare.light.fit import TAILS
-from ctxexp_compare.light.floor import Floor, said
+from ctxexp_compare.light.floor import EMBEDDED, Floor, said
 from ctxexp_compare.light.pairs import WORDS, cosines_of
 from ctxexp_compare.own_pairs import own_corpus
 from ctxexp_compare.space import evenly_spaced
@@ -51,7 +51,7 @@ def floor(
     other: another one: the cosine in it that lets through as many unrelated pairs as cosine= does in the first
     cosine: is it high? how many of unrelated pairs reach it, in the last layer
     text: sentences: a file, a folder or a data set; several by comma are domains, in each of which pairs are drawn;
-        empty: the embedded ones, of ten registers
+        empty: the embedded ones, of ten registers, by which none is carried
     pairs: with two models, related pairs: a table of text_a, text_b (those with a score near the highest), or of query,
         document: how many of them either cosine finds
     out: the file; null: MODEL.floor.json, or none where cosine= asks
@@ -97,7 +97,7 @@ def _side(model: str, text: str, options: str, *, is_question: bool) -> Side:
     if len(by_domain) < len(texts):
         raise ConfigError(f"text={text}: two files have one name, by which domains are known; rename one")
     encoder, every, title = domain_sentences(model, by_domain if len(texts) > 1 else text or None, options)
-    label = ", ".join(every) if text or encoder.corpus is not None else "embedded sentences"
+    label = ", ".join(every) if text or encoder.corpus is not None else EMBEDDED
     return floor_of_domains(encoder, every, title, label, is_question=is_question), encoder
 
 

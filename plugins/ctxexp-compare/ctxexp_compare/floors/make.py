@@ -14,7 +14,7 @@ from ctxexp.datasets import tokenizer
 from ctxexp.errors import ConfigError
 from ctxexp_compare.floors.sample import collect, sampled
 from ctxexp_compare.light.fit import fit_rows
-from ctxexp_compare.light.floor import Floor
+from ctxexp_compare.light.floor import EMBEDDED, Floor
 from ctxexp_compare.light.pairs import PAIRS
 from ctxexp_compare.space import Texts
 
@@ -54,7 +54,7 @@ def floor(
         0.0005
     """
     encoder, domains, title = domain_sentences(model, text, options)
-    label = "embedded sentences" if text is None and encoder.corpus is None else ", ".join(domains)
+    label = EMBEDDED if text is None and encoder.corpus is None else ", ".join(domains)
     return floor_of_domains(encoder, domains, title, label, sentences=sentences, seed=seed)
 
 

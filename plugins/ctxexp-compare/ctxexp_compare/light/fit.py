@@ -31,12 +31,14 @@ def tail_probability(cosine: np.ndarray, at: np.ndarray) -> np.ndarray:
 
 class FloorFit(NamedTuple):
     """Quantiles of pairs `within` one domain and `across` two (kinds, layers, quantiles; None of a single domain),
-    those of each domain (domains, kinds, layers, quantiles), and `held_out` errors (kinds, layers)."""
+    those of each domain (domains, kinds, layers, quantiles), `held_out` errors (kinds, layers), and how many
+    `sentences` the domain with the fewest has."""
 
     within: np.ndarray
     across: np.ndarray | None
     by_domain: np.ndarray
     held_out: np.ndarray
+    sentences: int
 
 
 def fit_rows(rows: Mapping[str, Rows], n_domains: int, *, most: int, seed: int = 0) -> FloorFit:
@@ -60,7 +62,8 @@ def fit_rows(rows: Mapping[str, Rows], n_domains: int, *, most: int, seed: int =
             for k in range(n_domains):
                 which = known & (pairs.domain == k)
                 by_domain[k, i, j] = quantiles_of(cosines[which]) if which.any() else within[i, j]
-    return FloorFit(within, across, by_domain, held_out)
+    counts = [len(np.unique(own.sentence[own.domain == k])) for k in range(n_domains)]
+    return FloorFit(within, across, by_domain, held_out, min(counts))
 
 
 def tail_error(one: np.ndarray, other: np.ndarray) -> float:

@@ -14,9 +14,11 @@ import numpy.typing as npt
 from .fit import TAIL, TAILS, fit_rows, tail_probability
 from .pairs import WORDS, Rows
 
-FORMAT = "ctxexp floor 4"  # of the file: `floor.schema.json` beside this one
+FORMAT = "ctxexp floor 5"  # of the file: `floor.schema.json` beside this one
+EMBEDDED = "embedded sentences"  # the text where none is given
 OWN_PAIRS = 100_000
 FEWEST = 40  # sentences of a domain: 780 pairs
+CARRYING = 150  # sentences of a domain, by which a cosine is carried: from 100 a share is off by ALLOWED too often
 ALLOWED = 0.02  # by which what a carried threshold lets through may be off
 IN_KNOWN = ALLOWED / 2  # in the floor's own domains: others differ more
 
@@ -54,6 +56,7 @@ class Floor:
         across: The same of pairs of two domains; None where there is one.
         by_domain: (domains, kinds, layers, quantiles) of each domain's pairs.
         held_out: (kinds, layers) the largest error of a probability up to .1 on sentences that it wasn't fitted to.
+        sentences: How many sentences the domain with the fewest has.
     """
 
     title: str
@@ -65,6 +68,7 @@ class Floor:
     across: np.ndarray | None
     by_domain: np.ndarray
     held_out: np.ndarray
+    sentences: int
 
     def probability(
         self,
@@ -101,18 +105,20 @@ class Floor:
         probability = tail_probability(np.asarray(cosine, np.float64), self._quantiles(layer, pooling, domain, across))
         return float(probability) if np.ndim(cosine) == 0 else probability
 
-    def carry(self, other: Floor, cosine: float, *, across: bool = False) -> Carried:
+    def carry(self, other: Floor, cosine: float, *, across: bool = False, fewest: int = CARRYING) -> Carried:
         """The cosine that lets through as many unrelated pairs in another model as this one does here.
 
         Args:
             other: The other model's floor, of the same text.
             cosine: The cosine in this floor's model, in its last layer.
             across: Of pairs of two domains, in the place of one.
+            fewest: Sentences that each domain needs: from fewer the share is off by more than .02 too often.
 
         Returns:
-            The cosine, with a reason in its place where fewer than .0005 or more than .1 of the pairs reach it, or
-            where in one of the domains the other model would let through a share that differs by more than .01. It
-            holds for text of these domains: another may differ by any share.
+            The cosine, with a reason in its place where the text is the embedded one or has too few sentences, where
+            fewer than .0005 or more than .1 of the pairs reach it, or where in one of the domains the other model would
+            let through a share that differs by more than .01. It holds for text of these domains: another may differ
+            by any share.
 
         Raises:
             ValueError: Floors of other domains.
@@ -130,6 +136,8 @@ class Floor:
             raise ValueError(f"floors of {self.text} and of {other.text}: expected the same texts, as text= names them")
         share = self.probability(cosine, across=across)
         nan = float("nan")
+        if EMBEDDED in (self.text, other.text) or min(self.sentences, other.sentences) < fewest:
+            return Carried(nan, nan, nan, share, f"give text= of your own, {fewest} sentences or more of each kind")
         if share <= TAILS[-1]:
             few = f"fewer than {TAILS[-1]:.2%} of unrelated pairs reach it, too few to count"
             return Carried(nan, nan, nan, share, few)
@@ -264,7 +272,8 @@ class Floor:
                 row = {"pooling": pooling, "layer": layer, "within": _as_list(self.within[i, j]), "across": across}
                 by_domain = {name: _as_list(self.by_domain[k, i, j]) for k, name in enumerate(self.domains)}
                 rows.append(row | {"error": float(self.held_out[i, j]), "domains": by_domain})
-        told = {"format": FORMAT, "model": self.title, "text": self.text, "probabilities": TAILS.tolist()}
+        told = {"format": FORMAT, "model": self.title, "text": self.text, "sentences": self.sentences}
+        told["probabilities"] = TAILS.tolist()
         lines = ",\n".join(json.dumps(row) for row in rows)
         return json.dumps(told)[:-1] + f', "rows": [\n{lines}\n]}}\n'
 
@@ -327,6 +336,7 @@ class Floor:
             across=every(lambda row: row["across"]) if len(domains) > 1 else None,
             by_domain=np.moveaxis(by_domain, 2, 0),
             held_out=every(lambda row: row["error"]),
+            sentences=int(told["sentences"]),
         )  # fmt: skip
 
 

@@ -226,7 +226,7 @@ def with_effects(
     """The verdict with what the difference does to neighbours, and to a threshold where one is asked for."""
     answer = None
     if cosine is not None and len(a) >= FEWEST:
-        answer = Floor.of_vectors(a).carry(Floor.of_vectors(b), cosine)
+        answer = Floor.of_vectors(a).carry(Floor.of_vectors(b), cosine, fewest=FEWEST)
     return replace(
         verdict, neighbours=changed_neighbours(a, b, queries), asked=cosine, cosine=answer,
         is_search=queries is not None,
