@@ -52,6 +52,7 @@ _MEANT = {  # others' words, by ours
     "model.layers": "layer layers",
     "weights=untrained": "untrained random_init pretrained",
     "device": "gpu cuda use_gpu",
+    "cuda": "gpu",
     "words.tokenizer": "language lang",
     "words.sample": "max_sentences n limit num_sentences n_sentences subset",
     "words.mean": "words.weights",
@@ -68,14 +69,15 @@ for _ours, _words in _MEANT.items():
         SYNONYMS.setdefault(_theirs, []).append(_ours)
 
 
-def suggestions(name: str, known: Iterable[str]) -> list[str]:
-    """At most two of `known` that `name` may have meant: what it begins, then what it resembles."""
+def suggestions(name: str, known: Iterable[str], cutoff: float = 0.61) -> list[str]:
+    """At most two of `known` that `name` may have meant: what it begins, then what it resembles by the cutoff or more,
+    in [0, 1]."""
     names = sorted(known)
     if meant := [one for one in SYNONYMS.get(name, ()) if one in names]:
         return meant[:2]
     name = name[:100]
     begun = [n for n in names if (len(name) > 2 and n.startswith(name)) or n.casefold() == name.casefold()]
-    return list(dict.fromkeys(begun + difflib.get_close_matches(name, names, n=2, cutoff=0.6)))[:2]
+    return list(dict.fromkeys(begun + difflib.get_close_matches(name, names, n=2, cutoff=cutoff)))[:2]
 
 
 def near(name: str, known: Iterable[str]) -> str:

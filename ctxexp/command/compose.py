@@ -41,10 +41,10 @@ from ctxexp.command.options import (
     plain_config,
     unknown_option,
 )
-from ctxexp.command.overrides import no_word, quote, read_choices, take_plugins
+from ctxexp.command.overrides import OWN, no_word, quote, read_choices, take_plugins
 from ctxexp.errors import SYNONYMS, ConfigError, CtxexpError, error_text, line, short, suggestions
 from ctxexp.files import user_path
-from ctxexp.plugins import CONFIG_KINDS
+from ctxexp.plugins import COMMAND, CONFIG_KINDS
 from ctxexp.plugins.registry import (
     GROUPS,
     LISTS,
@@ -329,6 +329,9 @@ def _unknown_key(key: str, overrides: Sequence[str]) -> str:
         return "dataset.path: the data set that is chosen has no path; a file of text is dataset=FILE"
     keys = [*GROUPS, *(path for path, _ in leaves(plain_config(_choices(overrides))))]
     same = [one for one in keys if one.rpartition(".")[2] == key.rpartition(".")[2]]
-    close = SYNONYMS.get(key) or same[:2] or suggestions(key, keys)
-    hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else "; ctxexp --help values lists them"
+    verbs = registry().names(COMMAND)
+    named = [one for one in SYNONYMS.get(key, ()) if "." in one or one in (*keys, *verbs, *OWN, "text")]
+    meant = [f"ctxexp {one}" if one in verbs and one not in keys else repr(one) for one in named]
+    close = meant or [*map(repr, same[:2] or suggestions(key, keys))]
+    hint = f"; did you mean {' or '.join(close)}?" if close else "; ctxexp --help values lists them"
     return f"no config key {short(key)}{hint}"

@@ -27,6 +27,7 @@ from ctxexp.plugins.registry import (
     registry,
 )
 
+NEARER = 0.85  # how like a measure, a transform or a key a word by itself is, so that it isn't by chance
 OWN = ("json", "out", "replace")  # keys that say where a run's answer goes, as every verb's
 
 
@@ -143,8 +144,9 @@ def meant_by(word: str) -> str:
     keys = {key: f"{key}=..." for key in (*key_names(), *OWN)}
     if name not in meant and (hint := next(filter(None, (install_hint(k, name) for k in (COMMAND, *GROUPS))), "")):
         return hint
-    known = meant | keys if name in SYNONYMS else meant
-    if close := [name] if name in meant else suggestions(name, known) or suggestions(name, keys):
+    first = [*registry().names(COMMAND), *GROUPS, *option_names("model"), *option_names("dataset")]
+    known = meant | keys if name in SYNONYMS else first
+    if close := [name] if name in meant else suggestions(name, known) or suggestions(name, meant | keys, NEARER):
         return f"; did you mean {' or '.join((meant | keys)[one] for one in close)}?"
     place = "; no such file or folder is here, or it holds neither a model nor texts" if re.search("[./]", name) else ""
     return f"{place}; ctxexp --help lists what there is{hub_hint('model', name, [])}"

@@ -55,11 +55,15 @@ def _stops() -> list[int]:
 
 
 @contextlib.contextmanager
-def raise_on_termination() -> Iterator[None]:
-    """Raise `Terminated` in the block on SIGTERM, a cluster's way to stop a job, or SIGHUP: it is unwound as by
-    Ctrl-C."""
+def raise_on_termination() -> Iterator[list[int]]:
+    """Raise `Terminated` in the block on SIGTERM, a cluster's way to stop a job, or SIGHUP: it is unwound as by Ctrl-C.
+
+    The list holds the signals that came: a library that one interrupts, as in an import, may make an error of its own
+    of it."""
+    heard: list[int] = []
 
     def stop(number: int, frame: object) -> None:
+        heard.append(number)
         raise Terminated(128 + number)
 
     main = threading.current_thread() is threading.main_thread()
@@ -67,7 +71,11 @@ def raise_on_termination() -> Iterator[None]:
     for number in ours:
         signal.signal(number, stop)
     try:
-        yield
+        yield heard
+    except Exception as error:
+        if heard:
+            raise Terminated(128 + heard[0]) from error
+        raise
     finally:
         for number in ours:
             signal.signal(number, signal.SIG_DFL)

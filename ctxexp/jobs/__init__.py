@@ -112,14 +112,13 @@ def job(
     )
     status: Status = "FINISHED"
     error: str | None = None
-    with raise_on_termination():
+    with raise_on_termination() as heard:
         try:
             yield
-        except Exception as raised:
-            status, error = "FAILED", error_message(raised)
-            raise
         except BaseException as raised:
             status, error = "KILLED", f"interrupted ({type(raised).__name__})"
+            if isinstance(raised, Exception) and not heard:
+                status, error = "FAILED", error_message(raised)
             raise
         finally:
             with defer_signals():

@@ -181,19 +181,21 @@ def settled() -> Iterator[Ending]:
     ending = Ending()
     stopped: str | None = None
     other: Exception | SystemExit | None = None
-    with raise_on_termination():
+    with raise_on_termination() as heard:
         try:
             yield ending
         except KeyboardInterrupt:
             ending.status, stopped = 130, "interrupted"
-        except Terminated as end:
-            ending.status, stopped = int(str(end.code)), f"ended by {signal.Signals(int(str(end.code)) - 128).name}"
         except BrokenProcessPool as error:
             ending.status, stopped = 1, _killed_worker(error)
-        except SystemExit as error:
-            other = error
-        except Exception as error:
-            stopped, other = f"stopped by {type(error).__name__}", error
+        except (SystemExit, Exception) as error:
+            if isinstance(error, Terminated) or heard:
+                number = heard[0] if heard else int(str(error)) - 128
+                ending.status, stopped = 128 + number, f"ended by {signal.Signals(number).name}"
+            elif isinstance(error, SystemExit):
+                other = error
+            else:
+                stopped, other = f"stopped by {type(error).__name__}", error
         if ending.status == 1:
             show(f"error: {stopped}", sys.stderr)
         elif ending.status:
