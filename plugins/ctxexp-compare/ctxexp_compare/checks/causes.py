@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ctxexp import Encoder, Sentence
-from ctxexp_compare.light.vectors import Explanation, root_mean_square, row_errors, unit
+from ctxexp_compare.light.vectors import Explanation, direction_error, row_errors, unit
 
 PROBES = 8  # texts by which causes are sifted
 FIRST = 2  # of them, on which a cause must do better at all before the others are looked at
@@ -119,6 +119,10 @@ class Ingredients:
     def vectors(self, recipe: Recipe, numbers: Sequence[int]) -> np.ndarray:
         """(n, columns) of the texts of these numbers."""
         return np.stack([self._vector(recipe, number) for number in numbers])
+
+    def error(self, recipe: Recipe, numbers: Sequence[int], b: np.ndarray) -> float:
+        """How far the directions of these texts' vectors, cut to b's columns, lie from b (n, columns)."""
+        return direction_error(self.vectors(recipe, numbers)[:, : b.shape[1]], b)
 
     def _vector(self, recipe: Recipe, number: int) -> np.ndarray:
         tokens = self.tokens(self.texts[number], recipe)
@@ -312,9 +316,9 @@ def explain(
     columns = min(a.shape[1], b.shape[1])
     moved = row_errors(unit(a[:, :columns]), unit(b[:, :columns]))
     probes = _probes(moved, m.lengths)
-    if _error(m.vectors(m.own, probes)[:, : a.shape[1]], a[probes]) > OWN:
+    if m.error(m.own, probes, a[probes]) > OWN:
         return  # modules that aren't known here
-    plain = min(_error(m.vectors(m.own, probes)[:, : b.shape[1]], b[probes]), 1.0)
+    plain = min(m.error(m.own, probes, b[probes]), 1.0)
     fits = _fits(m, m.own, probes, b[probes], plain)
     if not fits or fits[0].error > WELL * plain:  # two causes together, one behind the other
         firsts = {fit.cause: fit for fit in reversed(fits)}
@@ -345,21 +349,16 @@ class Fit(NamedTuple):
 def _fits(m: Ingredients, base: Recipe, probes: Sequence[int], b: np.ndarray, most: float) -> list[Fit]:
     """The recipes whose vectors lie nearer to the probes' b than `most`, the best first, or one that is exact."""
     fits, few = list[Fit](), probes[:FIRST]
-    far = _error(m.vectors(base, few)[:, : b.shape[1]], b[:FIRST])
+    far = m.error(base, few, b[:FIRST])
     for order, (cause, detail, recipe) in enumerate(variants(m, base)):
-        if _error(m.vectors(recipe, few)[:, : b.shape[1]], b[:FIRST]) >= far:
+        if m.error(recipe, few, b[:FIRST]) >= far:
             continue
-        error = _error(m.vectors(recipe, probes)[:, : b.shape[1]], b)
+        error = m.error(recipe, probes, b)
         if error < most:
             fits.append(Fit(error, order, cause, detail, recipe))
         if error < EXACT * most:
             return fits[-1:]
     return sorted(fits)
-
-
-def _error(a: np.ndarray, b: np.ndarray) -> float:
-    """Of directions, root mean square over rows; infinite for other widths."""
-    return float(root_mean_square(row_errors(unit(a), unit(b)))) if a.shape == b.shape else np.inf
 
 
 def _probes(moved: np.ndarray, lengths: Sequence[int]) -> list[int]:

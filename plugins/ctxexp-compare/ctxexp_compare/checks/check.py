@@ -76,9 +76,9 @@ def check(
         >>> verdict.verdict, verdict.cause
         ('different', 'dimensions permuted')
     """
-    other = None if candidate is None else _found(candidate, model, key, options, "")
+    other = None if candidate is None else _source(candidate, model, key, options, "")
     is_candidates = other is not None and other.encoder is not None
-    one = _found(reference, model, key, () if is_candidates else options, pooling)
+    one = _source(reference, model, key, () if is_candidates else options, pooling)
     if other is None:
         if one.pin is None:
             raise ConfigError(
@@ -86,7 +86,7 @@ def check(
             )
         if not one.pin.model:
             raise ConfigError(f"{reference} is of a model in memory: name one, as in ctxexp check FILE minilm")
-        other = _found(one.pin.model, model, key, [*one.pin.options, *options], "")
+        other = _source(one.pin.model, model, key, [*one.pin.options, *options], "")
     if one.pin is not None and text is not None:
         raise ConfigError(f"{reference} has its own text: leave text= out, or name the model as the reference")
     texts = _texts(text)
@@ -117,7 +117,7 @@ def check(
     return verdict if one.encoder is None else _with_facts(verdict, facts_of(one.encoder, texts), now)
 
 
-class _Found(NamedTuple):
+class _Source(NamedTuple):
     """A reference or candidate: its side, or the place of vectors of tokens, and the model or pin that it is."""
 
     side: Side | None
@@ -126,26 +126,26 @@ class _Found(NamedTuple):
     tokens: Path | None = None
 
 
-def _found(place: Place, model: str, key: str, options: Sequence[str], pooling: str) -> _Found:
+def _source(place: Place, model: str, key: str, options: Sequence[str], pooling: str) -> _Source:
     """What is named. Raises ConfigError, DataError, ValueError or OSError for what can't be read."""
     if isinstance(place, Pin):
-        return _Found(Side.of_pin(place), pin=place)
+        return _Source(Side.of_pin(place), pin=place)
     if isinstance(place, np.ndarray):
-        return _Found(Side.of_array(place))
+        return _Source(Side.of_array(place))
     if isinstance(place, str) and re.match(r"https?://|[\w.-]+:\d+(/|$)", place):
-        return _Found(Side.of_server(place if "://" in place else f"http://{place}", model, key))
+        return _Source(Side.of_server(place if "://" in place else f"http://{place}", model, key))
     if isinstance(place, str | Path):
         file = user_path(str(place))
         if file.is_dir() and not (file / "config.json").exists() and [*file.glob("*.safetensors")]:
-            return _Found(None, tokens=file)
+            return _Source(None, tokens=file)
         if file.suffix in (*SUFFIXES, ".pin") or (file.is_file() and file.suffix != ".gguf"):
             if not file.is_file():
                 raise DataError(f"no such file: {file}")
             side = Side.of_file(file)
             pin = Pin.load(file) if file.suffix not in SUFFIXES else None
-            return _Found(side, pin=pin, tokens=file if side is None else None)
+            return _Source(side, pin=pin, tokens=file if side is None else None)
     elif not isinstance(place, Encoder) and callable(place) and not hasattr(place, "parameters"):
-        return _Found(Side.of_function(place))
+        return _Source(Side.of_function(place))
     experiment = Experiment(configured(place, options=options))
     encoder, view = experiment.encoder, experiment.encoder.sentence_encoder()
     if pooling and (view is None or pooling not in view.poolings):
@@ -157,7 +157,7 @@ def _found(place: Place, model: str, key: str, options: Sequence[str], pooling: 
     )  # fmt: skip
     if any(kind.__name__ == "SentenceTransformer" for kind in type(place).__mro__):  # asked as it serves
         side = replace(Side.of_function(place.encode, "the model in memory"), has_length=side.has_length)
-    return _Found(side, encoder)
+    return _Source(side, encoder)
 
 
 def _texts(text: str | Path | Iterable[str] | None) -> list[str]:
@@ -181,15 +181,15 @@ def _with_facts(verdict: Verdict, then: Facts, now: Facts) -> Verdict:
         verdict = replace(verdict, notes=(*verdict.notes, note))
     if told:
         name = cause_of(settings) or ("tokenizer" if pieces and not settings else "") or verdict.cause
-        return replace(verdict, verdict="different", cause=name, detail="; ".join(told), rounding="")
+        return verdict.with_cause(name, "; ".join(told))
     if verdict.verdict == "different" and verdict.cause:
         return verdict
     if verdict.verdict == "same":
         hidden = f"{weights}, which no vector of these texts shows"
-        return replace(verdict, verdict="different", cause="weights", detail=hidden) if weights else verdict
+        return verdict.with_cause("weights", hidden) if weights else verdict
     unchanged = bool(then["weights"] and now["weights"]) and not weights
     same = "all weights are what they were: code, settings or engine changed" if unchanged else ""
     if verdict.verdict == "rounded" and not (weights and share < FEW_WEIGHTS):
         return replace(verdict, notes=(*verdict.notes, *([f"note: {same}"] if same else [])))
     detail = "; ".join(filter(None, [verdict.detail, weights or same]))
-    return replace(verdict, verdict="different", cause="weights" if weights else "", detail=detail, rounding="")
+    return verdict.with_cause("weights" if weights else "", detail)

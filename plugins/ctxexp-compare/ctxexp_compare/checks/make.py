@@ -65,7 +65,7 @@ def pin(
         for batch, n in RERUNS:
             with threads(n):
                 now = text_layers(encoder, texts, batch=batch)[-1]
-            noise = max(noise, float(root_mean_square(row_errors(vectors, now))))
+            noise = max(noise, root_mean_square(row_errors(vectors, now)))
             stage.advance(1)
     view = encoder.sentence_encoder()
     return Pin(

@@ -193,7 +193,9 @@ def _carry(sides: Sequence[Side], cosine: float, pairs: Path | None) -> Document
         change = f"{a:.1%} were found ({low:+.1%} to {high:+.1%})"
         lines.append(f"Of the related pairs of {pairs.name} it finds {b:.1%} where {change}.")
         tables["recall"] = Table("Recall", pd.DataFrame([{"first": a, "other": b, "low": low, "high": high}]))
-    return Document([*lines, "It holds for text of this kind, and text= takes yours."], tables)
+    if not all(carried.reason for carried in found.values()):
+        lines.append("It holds for text of this kind, and text= takes yours.")
+    return Document(lines, tables)
 
 
 def recall(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -135,22 +136,21 @@ class Floor:
         if self.domains != other.domains:
             raise ValueError(f"floors of {self.text} and of {other.text}: expected the same texts, as text= names them")
         share = self.probability(cosine, across=across)
-        nan = float("nan")
+        refused = partial(Carried, np.nan, np.nan, np.nan, share)
         if EMBEDDED in (self.text, other.text) or min(self.sentences, other.sentences) < fewest:
-            return Carried(nan, nan, nan, share, f"give text= of your own, {fewest} sentences or more of each kind")
+            return refused(f"give text= of your own, {fewest} sentences or more of each kind")
         if share <= TAILS[-1]:
-            few = f"fewer than {TAILS[-1]:.2%} of unrelated pairs reach it, too few to count"
-            return Carried(nan, nan, nan, share, few)
+            return refused(f"fewer than {TAILS[-1]:.2%} of unrelated pairs reach it, too few to count")
         if share > TAIL:
-            return Carried(nan, nan, nan, share, f"{share:.0%} of unrelated pairs reach it, so that it tells little")
+            return refused(f"{share:.0%} of unrelated pairs reach it, so that it tells little")
         error = max(self.held_out_error(), other.held_out_error())
         carried = other.threshold(share, across=across)
-        ends = [other.threshold(_known(share + sign * error), across=across) for sign in (1, -1)]
+        shares = np.clip([share + error, share - error], TAILS[-1], TAILS[0])  # the nearest that floors know
+        ends = [other.threshold(one, across=across) for one in shares]
         for name in () if across or len(self.domains) < 2 else self.domains:
             own, there = self.probability(cosine, domain=name), other.probability(carried, domain=name)
             if abs(own - there) > IN_KNOWN:
-                reason = f"in {name} it would let through {there:.1%} where {own:.1%} pass here"
-                return Carried(nan, nan, nan, share, reason)
+                return refused(f"in {name} it would let through {there:.1%} where {own:.1%} pass here")
             ends.append(other.threshold(own, domain=name))
         return Carried(carried, min(ends), max(ends), share)
 
@@ -346,11 +346,6 @@ def said(carried: Carried) -> str:
         return f"it can't be carried: {carried.reason}"
     reach = f"{carried.share:.2%} of unrelated pairs reach either"
     return f"{carried.cosine:.3f} [{carried.low:.3f}, {carried.high:.3f}]; {reach}"
-
-
-def _known(probability: float) -> float:
-    """The probability, or the nearest that floors know."""
-    return float(np.clip(probability, TAILS[-1], TAILS[0]))
 
 
 def _as_list(values: np.ndarray) -> Any:

@@ -30,13 +30,16 @@ def _by_index(answers: Sequence[Mapping[str, Any]]) -> list[Any]:
     return [one["embedding"] for one in sorted(answers, key=lambda one: int(one["index"]))]
 
 
+def _named(texts: list[str], model: str) -> object:
+    return {"input": texts, "model": model}
+
+
+OPENAI = Protocol("/v1/embeddings", _named, lambda got: _by_index(got["data"]))
 PROTOCOLS = (
-    Protocol(
-        "/v1/embeddings", lambda texts, model: {"input": texts, "model": model}, lambda got: _by_index(got["data"])
-    ),
-    Protocol("/api/embed", lambda texts, model: {"input": texts, "model": model}, lambda got: got["embeddings"]),
+    OPENAI,
+    Protocol("/api/embed", _named, lambda got: got["embeddings"]),
     Protocol("/embed", lambda texts, model: {"inputs": texts, "truncate": True}, lambda got: got),
-    Protocol("/embeddings", lambda texts, model: {"input": texts, "model": model}, lambda got: _by_index(got["data"])),
+    OPENAI._replace(path="/embeddings"),
     Protocol("/embedding", lambda texts, model: {"content": texts}, _by_index),
 )
 

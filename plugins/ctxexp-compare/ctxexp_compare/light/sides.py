@@ -11,7 +11,7 @@ import numpy as np
 from .files import SUFFIXES, read_matrix
 from .pin import Pin
 from .server import BATCH, Server
-from .vectors import SAME, UNEVEN, Explanation, from_vectors, root_mean_square, row_errors, unit
+from .vectors import SAME, UNEVEN, Explanation, direction_error, from_vectors, root_mean_square, row_errors, unit
 from .verdict import LEAK, Verdict, judge, symptom, with_effects
 
 ASKED = 6  # texts that a server is asked for again
@@ -147,9 +147,9 @@ def _judge(
     leaks = ""
     if other.serves and texts:
         first, again, alone, some = _asked_again(other, texts, batch)
-        if (far := float(root_mean_square(row_errors(first, again)))) > UNEVEN * SAME:
+        if (far := root_mean_square(row_errors(first, again))) > UNEVEN * SAME:
             detail = f"two equal requests are answered by vectors that differ by {far:.2g} of their length"
-            return replace(plain, verdict="different", cause="unstable", detail=detail, rounding="")
+            return plain.with_cause("unstable", detail)
         leaks = _leak(a[some], b[some], alone)
 
     def explanations() -> Iterable[Explanation]:
@@ -159,11 +159,11 @@ def _judge(
 
     verdict = judge(a, b, explanations(), noise=one.noise, has_length=one.has_length)
     if leaks and "padding" not in verdict.cause:
-        return replace(plain, verdict="different", cause=LEAK, detail=leaks, rounding="")
+        return plain.with_cause(LEAK, leaks)
     if verdict.cause or a.shape != b.shape or not texts:
         return verdict
     if repeated := _repeated(texts, b):
-        return replace(verdict, verdict="different", cause="unstable", detail=repeated, rounding="")
+        return verdict.with_cause("unstable", repeated)
     if verdict.verdict == "rounded":
         return verdict
     lengths = one.lengths or [len(text.split()) for text in texts]
@@ -185,9 +185,9 @@ def _asked_again(
 
 def _leak(a: np.ndarray, b: np.ndarray, alone: np.ndarray) -> str:
     """What a text's company does to its vector, in words: where one alone is nearer to the reference's."""
-    if a.shape != alone.shape or (far := float(root_mean_square(row_errors(alone, b)))) <= UNEVEN * SAME:
+    if a.shape != alone.shape or (far := root_mean_square(row_errors(alone, b))) <= UNEVEN * SAME:
         return ""
-    among, by_itself = (float(root_mean_square(row_errors(unit(a), unit(x)))) for x in (b, alone))
+    among, by_itself = (direction_error(a, x) for x in (b, alone))
     return f"a text alone and among others get vectors that differ by {far:.2g}" if by_itself < among / 2 else ""
 
 

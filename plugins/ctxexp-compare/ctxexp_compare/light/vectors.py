@@ -53,9 +53,14 @@ def row_errors(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.asarray(np.linalg.norm(b - a, axis=-1) / np.where(lengths > 0, lengths, 1))
 
 
-def root_mean_square(x: np.ndarray) -> np.ndarray:
-    """Over the last axis."""
-    return np.asarray(np.sqrt(np.mean(np.square(x), axis=-1)))
+def root_mean_square(x: np.ndarray) -> float:
+    """Of all numbers."""
+    return float(np.sqrt(np.mean(np.square(x))))
+
+
+def direction_error(a: np.ndarray, b: np.ndarray) -> float:
+    """How far directions lie apart, root mean square over rows; infinite for rows of other widths."""
+    return root_mean_square(row_errors(unit(a), unit(b))) if a.shape == b.shape else np.inf
 
 
 def is_even(errors: np.ndarray) -> bool:
@@ -91,8 +96,8 @@ def from_vectors(a: np.ndarray, b: np.ndarray) -> Iterator[Explanation]:
     if others > 1:
         yield Explanation("rows swapped", f"{others} of {n} are another text's", a[rows])
     some = slice(MOST_TEXTS)
-    cosines = root_mean_square((unit(a[some]) @ unit(a[some]).T - unit(b[some]) @ unit(b[some]).T).ravel())
-    if n > 2 and cosines < 0.05 * root_mean_square(row_errors(unit(a), unit(b))):
+    cosines = root_mean_square(unit(a[some]) @ unit(a[some]).T - unit(b[some]) @ unit(b[some]).T)
+    if n > 2 and cosines < 0.05 * direction_error(a, b):
         left, _, right = np.linalg.svd(np.asarray(a, np.float64).T @ b)
         yield Explanation("rotated", "lengths and cosines are what they were", a @ (left @ right))
 

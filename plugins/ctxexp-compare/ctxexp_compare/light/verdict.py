@@ -16,6 +16,7 @@ from .vectors import (
     Explanation,
     Share,
     changed_neighbours,
+    direction_error,
     grade,
     is_even,
     root_mean_square,
@@ -26,7 +27,6 @@ from .vectors import (
 Name = Literal["same", "rounded", "different"]
 CLEARLY = 0.5  # of the plain error: what an explanation leaves, at most
 SCALE = 0.005  # of a factor common to all rows: no rounding moves one so far
-NO_ERROR = np.inf  # of vectors that can't be subtracted
 LENGTHS = "normalising"
 LEAK = "batch that leaks"
 REMEDIES = {
@@ -77,6 +77,10 @@ class Verdict:
     is_search: bool = False
     notes: tuple[str, ...] = ()
     layers: tuple[dict[str, Any], ...] = ()
+
+    def with_cause(self, cause: str, detail: str) -> Verdict:
+        """Different, by this cause."""
+        return replace(self, verdict="different", cause=cause, detail=detail, rounding="")
 
     def passes(self, rounding: str = "none") -> bool:
         """Whether it is the same, or rounded no more than this."""
@@ -153,12 +157,12 @@ def judge(
     plain = _plain(a, b, tolerance)
     if plain.cause or plain.verdict == "same" or (plain.verdict == "rounded" and plain.rounding == "float16"):
         return plain
-    best, left = None, CLEARLY * _direction_error(a, b)
+    best, left = None, CLEARLY * direction_error(a, b)
     # the directions agree: a cause must do better than lengths alone
     if left < CLEARLY**2 * plain.error and _lengths(a, b):
         best, left = Explanation("", "", a), 2 * left
     for one in () if left <= tolerance else explanations:
-        if one.vectors.shape == b.shape and (error := _direction_error(one.vectors, b)) < 0.8 * left:
+        if one.vectors.shape == b.shape and (error := direction_error(one.vectors, b)) < 0.8 * left:
             best, left = one, error
             if error <= tolerance:
                 break
@@ -181,9 +185,9 @@ def _plain(a: np.ndarray, b: np.ndarray, tolerance: float) -> Verdict:
     """The verdict without explanations."""
     if a.shape != b.shape:
         detail = f"{b.shape[1]} dimensions, expected {a.shape[1]}"
-        return Verdict("different", detail=detail, error=NO_ERROR, noise=tolerance, worst=NO_ERROR, n=len(a))
+        return Verdict("different", detail=detail, error=np.inf, noise=tolerance, worst=np.inf, n=len(a))
     errors = row_errors(a, b)
-    error, row = float(root_mean_square(errors)), int(errors.argmax())
+    error, row = root_mean_square(errors), int(errors.argmax())
     facts = Verdict("different", error=error, noise=tolerance, worst=float(errors[row]), row=row, n=len(a))
     if error <= tolerance and errors[row] <= UNEVEN * tolerance:
         return replace(facts, verdict="same")
@@ -193,11 +197,6 @@ def _plain(a: np.ndarray, b: np.ndarray, tolerance: float) -> Verdict:
     if zeros:
         return replace(facts, cause="rows missing", detail=f"{zeros} of {len(b)} are zero")
     return replace(facts, detail=f"{moved} of {len(b)} rows differ, number {row + 1} most" if moved < len(b) else "")
-
-
-def _direction_error(a: np.ndarray, b: np.ndarray) -> float:
-    """Root mean square over rows, lengths apart; infinite for other widths."""
-    return float(root_mean_square(row_errors(unit(a), unit(b)))) if a.shape == b.shape else NO_ERROR
 
 
 def _lengths(a: np.ndarray, b: np.ndarray) -> str:
