@@ -54,16 +54,18 @@ def _stops() -> list[int]:
     return [number for number in signals if number and signal.getsignal(number) not in (signal.SIG_IGN, None)]
 
 
+_heard: list[int] = []  # signals that came in the outermost block, which hears them for those in it
+
+
 @contextlib.contextmanager
 def raise_on_termination() -> Iterator[list[int]]:
     """Raise `Terminated` in the block on SIGTERM, a cluster's way to stop a job, or SIGHUP: it is unwound as by Ctrl-C.
 
     The list holds the signals that came: a library that one interrupts, as in an import, may make an error of its own
     of it."""
-    heard: list[int] = []
 
     def stop(number: int, frame: object) -> None:
-        heard.append(number)
+        _heard.append(number)
         raise Terminated(128 + number)
 
     main = threading.current_thread() is threading.main_thread()
@@ -71,14 +73,16 @@ def raise_on_termination() -> Iterator[list[int]]:
     for number in ours:
         signal.signal(number, stop)
     try:
-        yield heard
+        yield _heard
     except Exception as error:
-        if heard:
-            raise Terminated(128 + heard[0]) from error
+        if _heard:
+            raise Terminated(128 + _heard[0]) from error
         raise
     finally:
         for number in ours:
             signal.signal(number, signal.SIG_DFL)
+        if ours:
+            _heard.clear()
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -280,6 +281,23 @@ def fail(error: BaseException) -> Callable:
         raise error
 
     return body
+
+
+def ended_in_an_import(job: Any) -> None:
+    """A library makes an error of its own of the signal."""
+    try:
+        signal.raise_signal(signal.SIGTERM)
+    except Terminated:
+        raise AttributeError("partially initialized module") from None
+
+
+@pytest.mark.parametrize("around", [nullcontext, raise_on_termination])  # a lone job, and one of a sweep
+def test_a_signal_that_becomes_a_librarys_error_kills_the_job(store: Path, around: Callable) -> None:
+    with pytest.raises(Terminated), around():
+        run_job(store, body=ended_in_an_import)
+    assert state(job_folder(store, "single", 0, ["model=bert"]))["status"] == "KILLED"
+    with pytest.raises(AttributeError), raise_on_termination():  # a later error is no signal's
+        raise AttributeError
 
 
 def state(folder: Path) -> dict:
