@@ -116,7 +116,7 @@ def plain_config(choices: Mapping[str, Any]) -> dict[str, Any]:
         ('gpt2', 'mean', True)
     """
     content = _content((config_folder() / "ctxexp.yaml").read_text(encoding="utf-8"))
-    values = _merged({}, content)
+    values = _put({}, content)
     first = {
         group: name
         for one in values.pop("defaults")
@@ -185,15 +185,15 @@ def _merge(config: dict[str, Any], group: str, name: str, package: str = "") -> 
             values = option.values
             for key in reversed(package.split(".")) if package != "_global_" else ():
                 values = {key: values}
-            _merged(config, values)
+            _put(config, values)
 
 
-def _merged(values: dict[str, Any], others: Mapping[Any, Any]) -> dict[str, Any]:
-    """The values with the others in them, key by key; a list is one value."""
+def _put(values: dict[str, Any], others: Mapping[Any, Any]) -> dict[str, Any]:
+    """Put the others into the values, key by key; a list is one value."""
     for key, other in others.items():
         if isinstance(other, dict):
             own = values.get(key)
-            other = _merged(own if isinstance(own, dict) else {}, other)
+            other = _put(own if isinstance(own, dict) else {}, other)
         values[str(key)] = other
     return values
 

@@ -51,7 +51,7 @@ def floor(
     other: another one: the cosine in it that lets through as many unrelated pairs as cosine= does in the first
     cosine: is it high? how many of unrelated pairs reach it, in the last layer
     text: sentences: a file, a folder or a data set; several by comma are domains, in each of which pairs are drawn;
-        empty: the embedded ones, of ten registers, by which none is carried
+        empty: the embedded ones, of ten registers, by which no cosine is carried
     pairs: with two models, related pairs: a table of text_a, text_b (those with a score near the highest), or of query,
         document: how many of them either cosine finds
     out: the file; null: MODEL.floor.json, or none where cosine= asks

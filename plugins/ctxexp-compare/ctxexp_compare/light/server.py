@@ -30,14 +30,14 @@ def _by_index(answers: Sequence[Mapping[str, Any]]) -> list[Any]:
     return [one["embedding"] for one in sorted(answers, key=lambda one: int(one["index"]))]
 
 
-def _named(texts: list[str], model: str) -> object:
+def _input(texts: list[str], model: str) -> object:
     return {"input": texts, "model": model}
 
 
-OPENAI = Protocol("/v1/embeddings", _named, lambda got: _by_index(got["data"]))
+OPENAI = Protocol("/v1/embeddings", _input, lambda got: _by_index(got["data"]))
 PROTOCOLS = (
     OPENAI,
-    Protocol("/api/embed", _named, lambda got: got["embeddings"]),
+    Protocol("/api/embed", _input, lambda got: got["embeddings"]),
     Protocol("/embed", lambda texts, model: {"inputs": texts, "truncate": True}, lambda got: got),
     OPENAI._replace(path="/embeddings"),
     Protocol("/embedding", lambda texts, model: {"content": texts}, _by_index),

@@ -119,7 +119,7 @@ class Verdict:
         if self.asked is not None and self.cosine is not None:
             answer = self.cosine
             ends = f"95%: {answer.low:.3f} to {answer.high:.3f}"
-            found = f"{answer.cosine:.3f} ({ends}): {answer.share:.2%} of pairs reach either"
+            found = f"{answer.cosine:.3f} ({ends}): {answer.share:.2%} of pairs of these texts reach either"
             found = f"none: {answer.reason}" if answer.reason else found
             lines.append(f"to a cosine of {self.asked:g} answers {found}")
         return lines
