@@ -27,7 +27,8 @@ from ctxexp.groups import Gather, Place, WordReader
 from ctxexp.measuring.pairs import PairVectors
 from ctxexp.measuring.pairs import measure_pairs as measure_vectors
 from ctxexp.measuring.record import Record
-from ctxexp.measuring.words import WordRows, measure_words
+from ctxexp.measuring.word_rows import WordRows
+from ctxexp.measuring.words import measure_words
 from ctxexp.testing.metrics import numbers
 from ctxexp.testing.transforms import MemoryRowIndex
 from ctxexp.transforms import Calibration, transform_layers

@@ -21,7 +21,7 @@ from ctxexp.controls import Control
 from ctxexp.errors import ConfigError
 from ctxexp.files import user_path
 from ctxexp.files.code_version import __version__, package_digest
-from ctxexp.jobs import RESULT_NEUTRAL_KEYS
+from ctxexp.jobs.names import RESULT_NEUTRAL_KEYS
 from ctxexp.measuring.study import Study
 from ctxexp.models.options import AS_TOKENIZER
 from ctxexp.models.transformer.checkpoint import label_of

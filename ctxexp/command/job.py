@@ -18,7 +18,8 @@ from ctxexp.command.identity import protocol_of, run_params
 from ctxexp.errors import CtxexpError, TrackingError
 from ctxexp.files import user_path
 from ctxexp.files.job_folder import job_folder, mark_killed_jobs, new_id
-from ctxexp.jobs import job, new_run, reuse, run_name, save
+from ctxexp.jobs import job, new_run, reuse, save
+from ctxexp.jobs.names import run_name
 from ctxexp.jobs.sending import Sinks, destinations, is_due, link_of, send_runs
 from ctxexp.jobs.sweep import note_failure, show_answer
 from ctxexp.plugins.registry import load_plugin_files, registry

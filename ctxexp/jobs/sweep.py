@@ -17,7 +17,8 @@ from ctxexp.files import is_disk_full
 from ctxexp.files.credentials import mask
 from ctxexp.files.job_folder import STATE, read_state, try_state, write_json
 from ctxexp.files.process import defer_signals, end_workers, raise_on_termination, why_gone
-from ctxexp.jobs import error_message, labels, title_of
+from ctxexp.jobs import error_message
+from ctxexp.jobs.names import labels, title_of
 from ctxexp.jobs.sending import Sinks, send_sweep
 from ctxexp.plugins.registry import registry
 from ctxexp.progress import show, terminal_width

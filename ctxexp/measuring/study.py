@@ -25,7 +25,8 @@ from ctxexp.maths.word_mix import WordMix
 from ctxexp.measuring.pairs import PairVectors, check_table, measure_pairs, measure_tables, require_pairs
 from ctxexp.measuring.record import Record
 from ctxexp.measuring.text_reader import TextReader, measure_summed, summed_halves
-from ctxexp.measuring.words import Intervals, Observer, WordRows, measure_words
+from ctxexp.measuring.word_rows import Intervals, Observer, WordRows
+from ctxexp.measuring.words import measure_words
 from ctxexp.metrics import RUN, Metric
 from ctxexp.model import EmbeddingTable, Encoder
 from ctxexp.occurrences import Layers, Occurrences, Text

@@ -16,7 +16,7 @@ from ctxexp.dataset import Corpus, TextStream
 from ctxexp.engines import Engine
 from ctxexp.maths.resampling import Clusters, Stream
 from ctxexp.measuring.record import Record
-from ctxexp.measuring.words import Intervals, mix_info
+from ctxexp.measuring.word_rows import Intervals, mix_info
 from ctxexp.measuring.writing import WordMeasure, word_columns, write_words
 from ctxexp.metrics import Metric
 from ctxexp.progress import Progress

@@ -16,7 +16,7 @@ import torch
 from ctxexp import Control, Corpus, Encoder, Metric, Occurrences, Pair, Sense, Sentence
 from ctxexp.matched_baselines import FrequencyMatched, PositionMatched, Twins
 from ctxexp.maths import mean_cosine
-from ctxexp.measuring.words import _first_share
+from ctxexp.measuring.word_record import _first_share
 from ctxexp.vectors.stores import apply_control
 from tests.composed import registry_of
 from tests.measuring_helpers import MemoryStore, contextual, measure, row_index_of, sentences
