@@ -38,7 +38,7 @@ ELSEWHERE = {
     "carried": "5% 10% 95% .1 2.5% 20 300 2014",
     "floors": "2.5% 97%",
     "claims": "6 12 32",
-    "families": "2025",
+    "trainings": ".002",
 }
 """Numbers of the prose after a block that its table lacks: years, sizes, layers, what others or other runs gave."""
 

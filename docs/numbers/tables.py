@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from ctxexp_lab.first_word.effects import AS_TOKENIZED, METRICS
 from ctxexp_lab.first_word.words import difference_text, largest, layers_near_zero, number
-from ctxexp_papers.claims.report import COUNTED_APART, TONE, summary
+from ctxexp_papers.claims.report import TONE, summary
 
 from ctxexp.report import decimal
 from docs.numbers.part import interval, markdown, one_run_each, without_leading_zero
@@ -54,29 +54,26 @@ def grid(
     return [[str(r), *(by.get((r, c), "") for c in columns)] for r in [*rows] or numbers[row].unique()]
 
 
-def folded(row: Mapping[str, str], caveat: str = "") -> str:
-    """A cell: the statement, with the paper's own words and the caveat folded behind, and the paper."""
-    words = f"“{row['quote']}” ({row['place']}) {caveat}".strip()
-    return f"<details><summary>{row['statement']}</summary>{words}</details>{row['paper']}"
-
-
 def court(numbers: pd.DataFrame) -> str:
-    """A row a claim: what it says, whose it is, the verdict, and the effect that decides."""
-    rows = [
-        [
-            folded(row, row["caveat"]),
-            row["ruling"] + " on models" * (row["decided_on"] == "models"),
-            row["effect"],
-        ]
-        for row in numbers.fillna("").to_dict("records")
-    ]
+    """A row a claim: what it says, whose it is, the verdict, and the effect that decides. Behind the statement of one
+    that was tested, folded, are the paper's own words (those of two claims once) and the caveat."""
+    rows, quoted = [], ""
+    for row in numbers.fillna("").to_dict("records"):
+        claim = f"{row['statement']}<br>{row['paper']}"
+        if row["decided_on"] != "not run":
+            quote = "the quote above" if row["quote"] == quoted else f"“{row['quote']}” ({row['place']})"
+            quoted = row["quote"]
+            words = f"{quote} {row['caveat']}".strip()
+            claim = f"<details><summary>{row['statement']}</summary>{words}</details>{row['paper']}"
+        verdict = row["ruling"] + " on models" * (row["decided_on"] == "models")
+        rows.append([claim, verdict, row["effect"]])
     head = ["claim", "verdict", "effect that breaks it, else the widest"]
-    return f"{markdown(head, rows)}\n\n{summary(numbers)} {COUNTED_APART} {TONE}"
+    return f"{markdown(head, rows)}\n\n{summary(numbers)} {TONE}"
 
 
 def follows(numbers: pd.DataFrame) -> str:
     """A row a statement that holds by algebra, or on drawn vectors."""
-    rows = [[folded(row), row["follows_from"]] for row in numbers.fillna("").to_dict("records")]
+    rows = [[f"{row['statement']}<br>{row['paper']}", row["follows_from"]] for row in numbers.to_dict("records")]
     return markdown(["statement", "follows from"], rows)
 
 
@@ -108,13 +105,20 @@ def distil(numbers: pd.DataFrame) -> str:
 
 
 def minis(numbers: pd.DataFrame) -> str:
-    """A row a model and measure, with each layer's mean over the seeds and what one seed is off by as a rule."""
-    head = ["model", "measure", "layer 0, 1, ...: mean", "standard deviation over trainings"]
-    rows = []
-    for (model, measure), of in numbers.groupby(["model", "measure"], sort=False):
-        curves = (" ".join(map(without_leading_zero, values)) for values in (of["mean"], of.sd))
-        rows.append([f"`{model}`", str(measure), *curves])
-    return markdown(head, rows)
+    """A row a model: each measure's mean over the seeds in the last layer, what one seed is off by as a rule, and the
+    most that it is off by so in any layer."""
+
+    def cell(of: pd.DataFrame) -> str:
+        last = of.loc[of.layer.idxmax()]
+        mean, off, most = map(without_leading_zero, (last["mean"], last.sd, of.sd.max()))
+        return f"{mean}, {off} ({most})"
+
+    measures = list(numbers.measure.unique())
+    rows = [
+        [f"`{model}`", *(cell(of[of.measure == measure]) for measure in measures)]
+        for model, of in numbers.groupby("model", sort=False)
+    ]
+    return markdown(["model", *measures], rows)
 
 
 def multiverse(numbers: pd.DataFrame) -> str:
