@@ -33,7 +33,7 @@ ELSEWHERE = {
     "contrastive": "300",
     "first word": "100 95%",
     "nulls": "5% 30 40 60 200 400",
-    "interval coverage": "80 130 .003 .03 .04 .05 .86",
+    "interval coverage": "80 130 .003 .03 .04 .05 .86 .90",
     "centred": ".0001 .007 .022",
     "carried": "5% 10% 95% .1 2.5% 20 300 2014",
     "floors": "2.5% 97%",

@@ -19,14 +19,15 @@ COMPARISONS = {"cka": "CKA", "mutual_knn": "mutual nearest neighbours"}
 FIRST_WORD_MODEL = "smollm2"  # whose values stand in the table; of others what moves most
 CONTRASTIVE = ("the mini", "contrastive, from the mini", "untrained", "contrastive, from untrained weights")
 TOLD = 0.02  # from the truth: a world in which contextuality or a variant is farther has a row
+WORLD_ESTIMATORS = ["contextuality", "1 - share of the room", "context, component of variance"]
 COVERAGE_WORLDS = {"sts": "sentences", "planted": "documents"}
 COVERAGE_NAMES = {
-    "anisotropy": "anisotropy", "self_similarity": "self-similarity",
-    "intra_sentence_similarity": "intra-sentence similarity", "max_explainable_variance": "explainable variance",
-    "max_explainable_variance_centred": "the same, centred", "mean_cosine": "",
-    "raw": ", raw", "adjusted": ", adjusted", "share_of_room": ", share of the room",
-    "step": ", share: step from the layer below",
-}  # fmt: skip
+    "anisotropy": "anisotropy",
+    "self_similarity": "self-similarity",
+    "intra_sentence_similarity": "intra-sentence similarity",
+    "max_explainable_variance": "explainable variance",
+    "max_explainable_variance_centred": "the same, centred",
+}
 
 
 def ends(name: str) -> tuple[str, str]:
@@ -216,21 +217,27 @@ def what_is_context(numbers: pd.DataFrame) -> str:
 
 
 def interval_coverage(numbers: pd.DataFrame) -> str:
-    """A row a curve with the layers' least and highest coverage, and the mean width over the right one."""
+    """A row a measure with the least and highest coverage of all its curves and layers, and the least and highest of
+    their widths over the right one, the layers' mean."""
     shown = numbers[numbers.world.isin(list(COVERAGE_WORLDS))].copy()
     shown["held"] = shown.whole.where(shown.world == "sts").fillna(shown["mean"])
+    shown["measure"] = shown.curve.str.partition("/")[0]
     rows = []
-    for curve in shown.curve.unique():
-        measure, _, statistic = curve.partition("/")
-        cells = [COVERAGE_NAMES[measure] + COVERAGE_NAMES[statistic]]
+    for measure, name in COVERAGE_NAMES.items():
+        cells = [name]
         for world in COVERAGE_WORLDS:
-            mine = shown[(shown.world == world) & (shown.curve == curve)].sort_values("layer")
-            ends_of = map(without_leading_zero, (mine.held.min(), mine.held.max()))
-            cells.append(f"{' to '.join(dict.fromkeys(ends_of))} ({mine.width.mean():.2f})" if len(mine) else "")
+            mine = shown[(shown.world == world) & (shown.measure == measure)]
+            widths = mine.groupby("curve").width.mean()
+            cells.append(f"{_ends(mine.held, 3)} ({_ends(widths, 2)})" if len(mine) else "")
         rows.append(cells)
     draws = {world: sorted(set(shown[shown.world == world].draws)) for world in COVERAGE_WORLDS}
     heads = [f"{what} ({' or '.join(map(str, draws[world]))} draws)" for world, what in COVERAGE_WORLDS.items()]
-    return markdown(["statistic", *heads], rows)
+    return markdown(["raw, adjusted, share and its step", *heads], rows)
+
+
+def _ends(values: pd.Series, decimals: int) -> str:
+    ends_of = (without_leading_zero(value, decimals) for value in (values.min(), values.max()))
+    return " to ".join(dict.fromkeys(ends_of))
 
 
 def contextuality(numbers: pd.DataFrame) -> str:
@@ -284,7 +291,7 @@ def known_contextuality(numbers: pd.DataFrame) -> str:
     head = ["estimator", "error: mean (largest)", drawn, "truth 0", "slope", "false orders"]
     head += ["steps of .03 found", "moves by up to"]
     half = worlds[(worlds.kind == "") & (worlds["at"] == 0.5)]
-    said = half.pivot_table("value", "of", "estimator", sort=False).drop(columns="over all places")
+    said = half.pivot_table("value", "of", "estimator", sort=False)[WORLD_ESTIMATORS]
     truth = half.groupby("of").truth.first()
     mine = ends.loc[said.index].assign(value=said[said.columns[0]])
     is_told = mine.sub(truth.loc[said.index], axis=0).abs().max(axis=1) > TOLD
@@ -295,6 +302,7 @@ def known_contextuality(numbers: pd.DataFrame) -> str:
     ]
     others = f"Within {_two(TOLD)} of the truth, as all its variants: {'; '.join(said.index[~is_told])}."
     knobs = networks[(networks.estimator == "contextuality") | networks.estimator.isna()]
+    knobs = knobs[knobs.name != "each word alone"]  # is on the measure's own page
     of_network = [
         [f"`{of}`", name, " ".join(map(_two, rows.value))]
         for (of, name), rows in knobs.groupby(["of", "name"], sort=False)
