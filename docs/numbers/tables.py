@@ -157,7 +157,7 @@ def two_spaces(numbers: pd.DataFrame) -> str:
 
 def first_word(numbers: pd.DataFrame) -> str:
     """A row a condition: one model's words in the layer that moves most and the layers near 0, against the paper's
-    level and the length-matched one; its sentences, where these were measured; the other models' moves."""
+    level and the length-matched one; its sentences, where these were measured. Then the other models' largest moves."""
     words, sentences = (numbers[numbers.measure == metric] for metric in METRICS)
     own, shown = (rows[rows.model == FIRST_WORD_MODEL] for rows in (words, sentences))
     others = [str(model) for model in words.model.unique() if model != FIRST_WORD_MODEL]
@@ -172,11 +172,10 @@ def first_word(numbers: pd.DataFrame) -> str:
         if len(shown):
             of = shown[(shown.condition == condition) & (shown.layer == largest(shown).layer)]
             cells += [number(of.iloc[0].value, METRICS[1]) if len(of) else "as tokenized"]
-        for model in others:
-            moved = words[(words.model == model) & (words.condition == condition)]
-            cells.append("" if condition == AS_TOKENIZED or moved.empty else difference_text(largest(moved)))
         rows.append(cells)
-    return markdown([*head, *(f"{model} moves at most by" for model in others)], rows)
+    moved = [largest(words[(words.model == model) & (words.condition != AS_TOKENIZED)]) for model in others]
+    moves = [f"{row.model} by {difference_text(row)} ({row.condition})" for row in moved]
+    return f"{markdown(head, rows)}\n\nAny layer of others moves at most so: {'; '.join(moves)}."
 
 
 def contrastive(numbers: pd.DataFrame) -> str:
@@ -193,12 +192,11 @@ def contrastive(numbers: pd.DataFrame) -> str:
 
 
 def what_is_context(numbers: pd.DataFrame) -> str:
-    """A row a model with the context in the first, the highest and the last layer, and where each word is read alone;
-    the sense where it is largest, among ambiguous words."""
+    """A row a model with the context in the highest and the last layer, and where each word is read alone; the sense
+    where it is largest, among ambiguous words."""
     head = [
         "model",
-        "context: layer 0",
-        "highest",
+        "context: highest",
         "last layer",
         "each word alone, at most",
         "sense of ambiguous words, highest",
@@ -211,7 +209,7 @@ def what_is_context(numbers: pd.DataFrame) -> str:
     rows = []
     for model, of in numbers.groupby("model", sort=False):
         layers, some = (of[of.words == words].sort_values("layer") for words in ("all", "ambiguous"))
-        context = percent(layers.iloc[0]), highest(layers, "context"), percent(layers.iloc[-1])
+        context = highest(layers, "context"), percent(layers.iloc[-1])
         rows.append([f"`{model}`", *context, f"{layers.floor.max():z.1%}", highest(some, "sense")])
     return markdown(head, rows) + one_run_each(numbers.model)
 
