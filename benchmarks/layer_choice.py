@@ -103,18 +103,18 @@ def _coverage(chosen: LayerChoice, values: np.ndarray) -> list[bool]:
 
 
 def family_table(n_worlds: int, seed: int) -> list[str]:
-    """A row a way to be in families: of independent tasks, and of tasks that are much alike."""
-    lines = [
-        "| tasks | rho | " + " | ".join(("families given", "by correlation", "not known")) + " |",
-        "|---" * 5 + "|",
-    ]
+    """A row a way to be in families, of independent tasks and of tasks that are much alike; and what comes of it where
+    these are taken as independent."""
+    lines = ["| tasks | rho | families given | by correlation |", "|---" * 4 + "|"]
+    alone = []
     for i, (name, sizes) in enumerate(FAMILIES.items()):
         for rho, j in ((0.0, 0), (0.7, 2)):
             shares = family_shares(sizes, rho, n_worlds, np.random.default_rng([seed, 2 + 3 * i + j]))
-            cells = [f"{covers:.2f}; {null:.0%}; {hump:.0%}" for covers, null, hump in shares.values()]
-            lines.append(f"| {name} | {rho:g} | " + " | ".join(cells) + " |")
+            given, found, none = (f"{covers:.2f}; {null:.0%}; {hump:.0%}" for covers, null, hump in shares.values())
+            lines.append(f"| {name} | {rho:g} | {given} | {found} |")
+            alone += [f"{none} ({name})"] * bool(rho)
             print(lines[-1], flush=True)
-    return lines
+    return [*lines, "", f"With `families=none` and a rho of 0.7: {', '.join(alone)}."]
 
 
 def loss_cell(tables: Iterable[tuple[ScoreTable, np.ndarray]], loss: float) -> tuple[str, list[tuple[float, float]]]:

@@ -57,14 +57,16 @@ def grid(
 
 def court(numbers: pd.DataFrame) -> str:
     """A row a claim: what it says, whose it is, the verdict, and the effect that decides. Behind the statement of one
-    that was tested, folded, are the paper's own words (those of two claims once) and the caveat."""
-    rows, quoted = [], ""
+    that was tested, folded, are the paper's own words and the caveat (each once, where two claims share it)."""
+    rows = []
+    said: set[str] = set()
     for row in numbers.fillna("").to_dict("records"):
         claim = f"{row['statement']}<br>{row['paper']}"
         if row["decided_on"] != "not run":
-            quote = "the quote above" if row["quote"] == quoted else f"“{row['quote']}” ({row['place']})"
-            quoted = row["quote"]
-            words = f"{quote} {row['caveat']}".strip()
+            quote = "Quoted above." if row["quote"] in said else f"“{row['quote']}” ({row['place']})"
+            caveat = "As above." if row["caveat"] in said else row["caveat"]
+            said |= {row["quote"], row["caveat"]} - {""}
+            words = f"{quote} {caveat}".strip()
             claim = f"<details><summary>{row['statement']}</summary>{words}</details>{row['paper']}"
         verdict = row["ruling"] + " on models" * (row["decided_on"] == "models")
         rows.append([claim, verdict, row["effect"]])
@@ -73,9 +75,9 @@ def court(numbers: pd.DataFrame) -> str:
 
 
 def follows(numbers: pd.DataFrame) -> str:
-    """A row a statement that holds by algebra, or on drawn vectors."""
-    rows = [[f"{row['statement']}<br>{row['paper']}", row["follows_from"]] for row in numbers.to_dict("records")]
-    return markdown(["statement", "follows from"], rows)
+    """A line a statement that holds by algebra, or on drawn vectors, and why."""
+    rows = numbers.to_dict("records")
+    return "\n".join(f"- **{row['statement']}** ({row['paper']}) {row['follows_from']}" for row in rows)
 
 
 def league(numbers: pd.DataFrame) -> str:
@@ -123,17 +125,20 @@ def minis(numbers: pd.DataFrame) -> str:
 
 
 def multiverse(numbers: pd.DataFrame) -> str:
-    """Two tables: the joint statistics against chance, and in how many ways the measures fall and rise."""
-    joint = []
-    for _, row in numbers[numbers.verdict.isna()].iterrows():
-        is_effect = row["name"] == "median effect"
-        value, expected = (decimal(x, 3, sign=True) if is_effect else f"{x:.0%}" for x in (row.value, row.expected))
-        joint.append([row["name"], value, row.null, expected, "" if pd.isna(row.p) else f"{row.p:.3f}"])
+    """Two tables: the joint statistics beside chance, and in how many ways the measures fall and rise."""
+    of = numbers[numbers.verdict.isna()]
+
+    def written(name: str, value: float, p: float | None = None) -> str:
+        text = decimal(value, 3, sign=True) if name == "median effect" else f"{value:.0%}"
+        return text if p is None or pd.isna(p) else f"{text}, p = {p:.3f}"
+
+    names = list(of["name"].unique())
+    joint = [[str(numbers.model.iloc[0]), *(written(name, of[of["name"] == name].value.iloc[0]) for name in names)]]
+    joint += grid(of, "null", "name", lambda row: written(row["name"], row.expected, row.p), (), names)
     verdicts = ["falls", "rises", "open", "all"]
     counts = pd.crosstab(numbers.definition, numbers.verdict, margins=True, margins_name="all")[verdicts]
-    ways = [[str(definition), *map(str, of)] for definition, *of in counts.itertuples()]
-    head = ["all ways together", "value", "chance", "expected of it", "p"]
-    return f"{markdown(head, joint)}\n\n{markdown(['ways, by definition', *verdicts], ways)}"
+    ways = [[str(definition), *map(str, row)] for definition, *row in counts.itertuples()]
+    return f"{markdown(['all ways together', *names], joint)}\n\n{markdown(['ways, by definition', *verdicts], ways)}"
 
 
 def two_spaces(numbers: pd.DataFrame) -> str:
