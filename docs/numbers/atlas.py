@@ -177,22 +177,24 @@ def table(found: dict[str, Row]) -> str:
     """A row a card, by model and text."""
     lines = []
     for name, row in sorted(found.items(), key=lambda item: (item[1].title, item[1].text)):
-        model, common = row.run.model, {*OPTIONS.split(), TEXTS[row.text].typed}
+        common = {*OPTIONS.split(), TEXTS[row.text].typed}
         typed = " ".join(word for word in shlex.split(row.command)[2].split() if word not in common)
         text = ", ".join(filter(None, [row.text, row.run.mix.mark]))
         link = f"[`{typed}`](atlas/{name}.json)"
         first, *others = (cell(row, key, -1) for key in CURVES)
         last = [first, *(text.partition(" ")[0] for text in others)]
-        lines.append([row.title, text, f"{model.n_layers} × {model.dim}", *with_range(row, -1, last), link])
-    head = ["model", "text", "layers × width", *HEADS, "command and card"]
+        lines.append([row.title, text, *with_range(row, -1, last), link])
+    head = ["model", "text", *HEADS, "command and card"]
     return f'<div class="sortable" markdown="1">\n\n{markdown(head, lines)}\n\n</div>\n\n{ONE_TRAINING_RUN}.'
 
 
 def card_page(row: Row) -> str:
     """One card as a page of the site."""
-    layers = [[str(i), *cells(row, i)] for i in range(row.run.model.n_layers)]
-    facts = {k: v for k, v in row.run.model.details.items() if k in ("checkpoint", "revision", "content_hash")}
-    about = [f"{row.run.corpus.sentences:,} sentences", f"ctxexp {row.run.version}"]
+    model = row.run.model
+    layers = [[str(i), *cells(row, i)] for i in range(model.n_layers)]
+    facts = {k: v for k, v in model.details.items() if k in ("checkpoint", "revision", "content_hash")}
+    about = [f"layers {model.n_layers}", f"width {model.dim}"]
+    about += [f"{row.run.corpus.sentences:,} sentences", f"ctxexp {row.run.version}"]
     parts = [
         "---\nsearch:\n  exclude: true\n---",
         f"# {row.title} over {TEXTS[row.text].title}",
