@@ -1,4 +1,4 @@
-"""What the site needs beyond mkdocs.yml: pages that lie elsewhere, notebooks, links to source files, formulas."""
+"""What the site needs beyond mkdocs.yml: pages that lie elsewhere, notebooks, quotes, links to sources, formulas."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from ctxexp import progress  # noqa: E402
 from ctxexp.command import registry  # noqa: E402
 from ctxexp.command.cli import run_command_line  # noqa: E402
 from ctxexp.plugins.registry import GROUPS  # noqa: E402
-from docs.numbers import atlas  # noqa: E402
+from docs.numbers import atlas, tables  # noqa: E402
+from docs.numbers.steps import STEPS  # noqa: E402
 
 BOOKS = sorted(ROOT.glob("docs/notebooks/*.ipynb"))
 # Where the site has what is read outside of docs/ too: a source and its page.
@@ -75,8 +76,16 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return found[0]
 
     markdown = HELP.sub(lambda _: help_pages(), markdown)
+    if here == "measures/court.md":
+        markdown = with_quotes(markdown)
     markdown = re.sub(r"\[([^\[\]]*)\]\((?!https?:|mailto:|#)([^()#\s]+)(#[^()\s]*)?\)", link, markdown)
     return re.sub(r"^```math\n(.*?)^```$", formula, markdown, flags=re.MULTILINE | re.DOTALL)
+
+
+def with_quotes(page: str) -> str:
+    """The verdicts with the papers' own words, which the source has beside the page alone."""
+    numbers = STEPS["court"].read()
+    return page.replace(tables.court(numbers), tables.court(numbers, quotes=True))
 
 
 def help_pages() -> str:

@@ -55,19 +55,16 @@ def grid(
     return [[str(r), *(by.get((r, c), "") for c in columns)] for r in [*rows] or numbers[row].unique()]
 
 
-def court(numbers: pd.DataFrame) -> str:
-    """A row a claim: what it says, whose it is, the verdict, and the effect that decides. Behind the statement of one
-    that was tested, folded, are the paper's own words and the caveat (each once, where two claims share it)."""
+def court(numbers: pd.DataFrame, quotes: bool = False) -> str:
+    """A row a claim: what it says, whose it is, the verdict, and the effect that decides. With `quotes` the paper's own
+    words and the caveat are folded behind the statement."""
     rows = []
-    said: set[str] = set()
     for row in numbers.fillna("").to_dict("records"):
-        claim = f"{row['statement']}<br>{row['paper']}"
-        if row["decided_on"] != "not run":
-            quote = "Quoted above." if row["quote"] in said else f"“{row['quote']}” ({row['place']})"
-            caveat = "As above." if row["caveat"] in said else row["caveat"]
-            said |= {row["quote"], row["caveat"]} - {""}
-            words = f"{quote} {caveat}".strip()
-            claim = f"<details><summary>{row['statement']}</summary>{words}</details>{row['paper']}"
+        statement, caveat, paper = row["statement"], row["caveat"], row["paper"]
+        claim = f"{statement}<br>{paper}{': ' * bool(caveat)}{caveat}"
+        if quotes:
+            words = f"“{row['quote']}” ({row['place']}) {caveat}".strip()
+            claim = f"<details><summary>{statement}</summary>{words}</details>{paper}"
         verdict = row["ruling"] + " on models" * (row["decided_on"] == "models")
         rows.append([claim, verdict, row["effect"]])
     head = ["claim", "verdict", "effect that breaks it, else the widest"]
