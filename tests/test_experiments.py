@@ -19,13 +19,12 @@ ROOT = Path(__file__).resolve().parent.parent
 class Line(NamedTuple):
     number: int
     what: str
-    outcome: str
     command: str
 
 
 def lines() -> list[Line]:
     page = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^(\d+)\. (.+?): (.+)\. `(.+)`$", page, flags=re.MULTILINE)
+    rows = re.findall(r"^(\d+)\. (.+?)(?:: .+)?\. `(.+)`$", page, flags=re.MULTILINE)
     return [Line(int(row[0]), *row[1:]) for row in rows]
 
 
