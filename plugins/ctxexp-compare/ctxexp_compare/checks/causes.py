@@ -126,7 +126,7 @@ class Ingredients:
 
     def _vector(self, recipe: Recipe, number: int) -> np.ndarray:
         tokens = self.tokens(self.texts[number], recipe)
-        padded = self._padded(recipe, number, len(tokens.ids))
+        padded = self._padding_of(recipe, number, len(tokens.ids))
         states, before = self._states_of(tokens.ids, padded, is_attended=recipe.is_attended)
         x = states[recipe.layer]
         if recipe.norm == "before" and before is not None:
@@ -180,7 +180,7 @@ class Ingredients:
             self._tokenizers[case] = Tokenizer.from_str(json.dumps(state))
         return self._tokenizers[case]
 
-    def _padded(self, recipe: Recipe, number: int, n: int) -> int:
+    def _padding_of(self, recipe: Recipe, number: int, n: int) -> int:
         """The length that a text is padded to; 0: it isn't."""
         if not recipe.padding:
             return 0

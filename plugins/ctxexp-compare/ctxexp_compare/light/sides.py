@@ -162,7 +162,7 @@ def _judge(
         return plain.with_cause(LEAK, leaks)
     if verdict.cause or a.shape != b.shape or not texts:
         return verdict
-    if repeated := _repeated(texts, b):
+    if repeated := _repeats(texts, b):
         return verdict.with_cause("unstable", repeated)
     if verdict.verdict == "rounded":
         return verdict
@@ -191,7 +191,7 @@ def _leak(a: np.ndarray, b: np.ndarray, alone: np.ndarray) -> str:
     return f"a text alone and among others get vectors that differ by {far:.2g}" if by_itself < among / 2 else ""
 
 
-def _repeated(texts: Sequence[str], b: np.ndarray) -> str:
+def _repeats(texts: Sequence[str], b: np.ndarray) -> str:
     """Whether equal texts have unequal vectors, in words."""
     first = dict[str, int]()
     for i, text in enumerate(texts):
