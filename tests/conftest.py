@@ -14,6 +14,14 @@ import pytest
 from tests.published import published_data
 from tests.warm import Warm
 
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs published data, by its fixture's name."""
+    for item in items:
+        if isinstance(item, pytest.Function) and {"shared", "published"} & {*item.fixturenames}:
+            item.add_marker("published")
+
+
 # Workers and commands side by side: with a thread a core each they would mostly wait for each other, at full load.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # As the command line does: libraries make 350,000 objects that stay.

@@ -61,11 +61,11 @@ def test_the_changes_are_the_naive_ones() -> None:
             assert found[i, j] == (np.sign(y[j] - y[i]) if apart else 0)
 
 
-@pytest.mark.parametrize("shared", [0.0, 0.95])
-def test_noise_shows_a_change_in_at_most_one_of_twenty_curves(shared: float) -> None:
+@pytest.mark.parametrize("correlation", [0.0, 0.95])
+def test_noise_shows_a_change_in_at_most_one_of_twenty_curves(correlation: float) -> None:
     """Seven layers of one true value; layers' errors are independent, or nearly one error."""
     rng, claims, sims = np.random.default_rng(1), {"draws": 0, "intervals": 0}, 600
-    covariance = np.full((7, 7), shared) + (1 - shared) * np.eye(7)
+    covariance = np.full((7, 7), correlation) + (1 - correlation) * np.eye(7)
     for _ in range(sims):
         y, *draws = rng.multivariate_normal(np.zeros(7), covariance, 401)
         estimates, rows = Estimates(y, y - 1.96, y + 1.96), y[:, None] + np.array(draws).T

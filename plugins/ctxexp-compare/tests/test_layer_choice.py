@@ -266,6 +266,7 @@ def test_a_score_stands_once_and_no_word_is_missing(tmp_path: Path) -> None:
     assert score_file_table(tmp_path / "scores.parquet", "m").scores.tolist() == [[50.0, 51.0]] * 2
 
 
+@pytest.mark.published
 def test_released_scores_give_the_published_gain() -> None:
     file = published_data("data", "released", "skean_2025", "mteb_by_layer.csv.xz")
     chosen = choose(score_file_table(file, "pythia-410m", "pythia-410m@step1"))

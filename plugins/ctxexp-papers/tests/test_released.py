@@ -16,16 +16,14 @@ from ctxexp_papers.claims.report import words as words_of
 from ctxexp_papers.claims.verdict import Trial, try_paper
 
 from benchmarks.claims.worlds import decision_rates
+from tests.published import published_data
 from tests.seeds import daily_seed
-
-FOLDER = Path(__file__).parents[3] / ".." / "shared" / "data" / "released"
 
 
 def trial(name: str) -> Trial:
-    if not (FOLDER / name).is_dir():
-        pytest.skip(f"no {FOLDER / name}: the authors' released results, which are not ours to ship")
+    folder = published_data("data", "released", name).parent
     (paper,) = papers([name])
-    return try_paper(paper, Inputs(released=FOLDER))
+    return try_paper(paper, Inputs(released=folder))
 
 
 def words(of: Trial) -> dict[str, str]:
@@ -42,6 +40,7 @@ def effects(of: Trial, claim: str, reading: str) -> dict[str, tuple[bool | None,
     return {m: (c.passed, c.effect, c.low, c.high) for m, c in checks_of(of, claim, reading).items()}
 
 
+@pytest.mark.published
 def test_curves_of_ethayarajh_2019() -> None:
     made = trial("ethayarajh_2019")
     said = words(made)
@@ -51,6 +50,7 @@ def test_curves_of_ethayarajh_2019() -> None:
     assert sides == {"elmo": None, "bert": True, "gpt2": True}
 
 
+@pytest.mark.published
 def test_middle_layers_of_skean_2025() -> None:
     """The layer is chosen on the tasks of other families, and five families are what intervals draw anew."""
     made = trial("skean_2025")
@@ -86,24 +86,22 @@ def test_the_interval_of_a_mean_of_bounded_values_is_wilsons() -> None:
         assert high[0] - ROUNDING == pytest.approx(2 * reference.high - 1, abs=1e-5)
 
 
-@pytest.mark.parametrize("shared", [0.0, 0.7])
-def test_the_released_baseline_lies_within_its_bound(shared: float) -> None:
+@pytest.mark.parametrize("mean", [0.0, 0.7])
+def test_the_released_baseline_lies_within_its_bound(mean: float) -> None:
     """The authors' draw: 1,000 vectors, 1,000 pairs of them with replacement; the truth is the shared direction's."""
     rng, held = np.random.default_rng(0), 0
     for _ in range(60):
-        signs = np.where(rng.random(DRAWS) < (1 + shared) / 2, 1.0, -1.0)  # vectors of width 1: cosines +-1
+        signs = np.where(rng.random(DRAWS) < (1 + mean) / 2, 1.0, -1.0)  # vectors of width 1: cosines +-1
         one, other = rng.integers(0, DRAWS, (2, DRAWS))
         low, high = bounded_mean(np.array([float((signs[one] * signs[other]).mean())]), PAIRED)
-        held += bool(low[0] <= shared**2 <= high[0])
+        held += bool(low[0] <= mean**2 <= high[0])
     assert held >= 55
 
 
 @pytest.fixture(scope="module")
 def semcor(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that holds SemCor."""
-    archive = FOLDER.parent / "senses" / "google_wsd.tar.xz"
-    if not archive.is_file():
-        pytest.skip(f"no {archive}, which holds SemCor")
+    archive = published_data("data", "senses", "google_wsd.tar.xz")
     folder = tmp_path_factory.mktemp("senses")
     with tarfile.open(archive) as files:
         for one in files:
@@ -118,9 +116,7 @@ def semcor(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_numbers_on_variety_and_polysemy_that_the_page_quotes(
     monkeypatch: pytest.MonkeyPatch, semcor: Path
 ) -> None:
-    sts = FOLDER.parent / "sts"
-    if not (sts / "STS2012-test").is_dir():
-        pytest.skip(f"no text of STS 2012 to 2016 in {sts}")
+    sts = published_data("data", "sts", "STS2012-test").parent
     monkeypatch.setenv("SEMCOR", str(semcor))
     monkeypatch.setenv("STS", str(sts))
     made = trial("ethayarajh_2019")
