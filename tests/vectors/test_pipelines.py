@@ -58,8 +58,9 @@ PIPELINES: dict[str, Callable[[Path], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", PIPELINES)
-@pytest.mark.parametrize("kind", ["bert", "gpt2", "t5"])
+@pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for i, name in enumerate(PIPELINES) for kind in ("bert", ("gpt2", "t5")[i % 2])]
+)
 def test_sentence_vectors_are_those_of_encode(tiny_model: Folder, tmp_path: Path, name: str, kind: str) -> None:
     network = tiny_model(kind)
     folder = saved(PIPELINES[name](network), tmp_path / "model")

@@ -140,7 +140,7 @@ def test_files_of_vectors_are_read(tmp_path: Path) -> None:
 # causes, by a model
 
 
-@pytest.mark.parametrize("name", ["bert", "gpt2"])
+@pytest.mark.parametrize("name", ["bert", pytest.param("gpt2", marks=pytest.mark.nightly)])
 def test_planted_faults_of_a_pipeline_are_named(name: str, tmp_path: Path) -> None:
     """All of the benchmark's, of a mini; computed by transformers alone."""
     plain, full = (bench.Pipeline(name, str(mini(name)), tmp_path, is_full=is_full) for is_full in (False, True))
