@@ -82,7 +82,7 @@ class LayerContextuality(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """Groups of rows that have a key in common, in cells of one place or of one row each."""
+    """Groups of rows that have a key in common; a cell is a group's rows at one place, or one of its rows."""
 
     rows: np.ndarray  # (m,) sorted by group, then place
     cell_starts: np.ndarray  # (c,) among these rows
@@ -219,19 +219,22 @@ class Comparison:
         self.grid_stratum = self.stratum_of_place[self.p]
         self.diagonal = self.grid(np.arange(len(places)), np.arange(len(places)))
         form, document = _key(uses.form, self.stratum), _key(self.stratum, uses.document)  # forms as uses stand
-        near, both = _key(form, uses.neighbours), _key(form, uses.document)
-        self._forms = form_ = Family.of(form, self.place, least=1)
+        near, form_and_document = _key(form, uses.neighbours), _key(form, uses.document)
+        self._forms = Family.of(form, self.place, least=1)
         self._strata = Family.of(self.stratum, self.place, least=1)
-        document_, near_ = Family.of(document, self.place), Family.of(near, self.place)
-        both_, near_both = Family.of(both, self.place), Family.of(_key(near, uses.document), self.place)
-        self._weighted = [(self._strata, form_)]  # families whose rows are weighed, and whose cells make theirs up
-        if 2 * len(document_.cell_starts) < len(document_.rows):
-            both_ = Family.of(both, self.place, least=1)
-            self._weighted.append((document_, both_))
+        of_document, of_near = Family.of(document, self.place), Family.of(near, self.place)
+        of_both = Family.of(form_and_document, self.place)
+        of_near_and_document = Family.of(_key(near, uses.document), self.place)
+        self._weighted = [(self._strata, self._forms)]  # families whose rows are weighed; whose cells make theirs up
+        if 2 * len(of_document.cell_starts) < len(of_document.rows):
+            of_both = Family.of(form_and_document, self.place, least=1)
+            self._weighted.append((of_document, of_both))
         else:  # adding up would hardly make fewer
-            document_ = Family.of(document, self.place, of_rows=True)
-        self._same_form = ((1, form_), (-1, both_), (-1, near_), (1, near_both))
-        self._other_form = ((1, self._strata), (-1, form_), (-1, document_), (1, both_))
+            of_document = Family.of(document, self.place, of_rows=True)
+        # pairs of a form, less those of one document, less those between the same words, plus those that are both
+        self._same_form = ((1, self._forms), (-1, of_both), (-1, of_near), (1, of_near_and_document))
+        # pairs of a stratum, less those of a form, less those of one document, plus those that are both
+        self._other_form = ((1, self._strata), (-1, self._forms), (-1, of_document), (1, of_both))
         self._families = dict.fromkeys(family for _, family in (*self._same_form, *self._other_form))
         self._grid = {f: self.grid(*(f.place[cell] for cell in f.pairs)) for f in self._families}
         self._weigh()
@@ -312,11 +315,21 @@ class Comparison:
         return total
 
     def measure(self, u: np.ndarray, *, influence: bool = False) -> LayerContextuality:
-        """The contextuality of rows u (n, d) of norm 1, with `influence` that of forms too; NaN where no form has two
-        uses that count."""
-        has, weight = self.strata_weight > 0, self.strata_weight
-        ok, sums = self.between_weight > 0, self._sums(u)
+        """The contextuality of rows u (n, d) of norm 1, with `influence` its sampling error too; NaN where no form has
+        two uses that count."""
+        sums = self._sums(u)
         products = {family: family.products(of_cell) for family, of_cell in sums.items()}
+        terms = self._terms(products)
+        value = float(np.mean(terms.of_band))
+        if not influence or not np.isfinite(value):
+            return LayerContextuality(value)
+        layer = _Layer(u, {family: of_cell.astype(u.dtype) for family, of_cell in sums.items()}, products)
+        return self._with_error(value, terms, layer)
+
+    def _terms(self, products: dict[Family, np.ndarray]) -> _Terms:
+        """What the value is made of: in each band a mean over strata of how unlike two uses of a form are, less what
+        their places add, over a mean of how unlike two words are at these places."""
+        has, weight, ok = self.strata_weight > 0, self.strata_weight, self.between_weight > 0
         between = self._by_place(products, self._different)
         with np.errstate(invalid="ignore", divide="ignore"):
             within = self._by_stratum(self._by_place(products, self._same)) / self.pair_weight
@@ -328,25 +341,27 @@ class Comparison:
             numerator = np.where(has, 1 - within - self._by_stratum(self.share * by_place), 0.0)
             denominator = np.where(has, 1 - self._by_stratum(self.share * own_of_both), 0.0)
             of_band = (weight * numerator).sum(1) / (weight * denominator).sum(1)
-        value = float(np.mean(of_band))
-        if not influence or not np.isfinite(value):
-            return LayerContextuality(value)
+        return _Terms(of_band, numerator, denominator, by_place, own_of_both, cosine)
+
+    def _with_error(self, value: float, terms: _Terms, layer: _Layer) -> LayerContextuality:
+        """The value with the influence of uses and forms on it, and what single pairs add."""
+        of_band, numerator, denominator, by_place, own_of_both, cosine = terms
         rest = numerator - of_band[:, None] * denominator
         kernel = 1 - by_place - of_band[:, None] * (1 - own_of_both) - rest[:, self.grid_stratum]
-        layer = _Layer(u, {family: of_cell.astype(u.dtype) for family, of_cell in sums.items()}, products)
-        every, one = np.ones(len(u)), np.ones(len(self.p))
-        with_form = np.zeros(len(u))
+        every, one = np.ones(len(layer.u)), np.ones(len(self.p))
+        with_form = np.zeros(len(layer.u))
         for sign, f in self._same_form:
             with_form += sign * self._partners(f, layer, one, every)
         parts = [
             self._influence(layer, with_form, band, float(of_band[band]), kernel[band], cosine[band], rest[band])
             for band in range(len(of_band))
         ]
+        weight = self.strata_weight
         scale = (weight * denominator).sum(1, keepdims=True)
         of_row, of_weight, of_share = (np.stack(part) / scale for part in zip(*parts, strict=True))
         by_count = self.uses.mix.band_influence(self.uses.is_used, of_weight, of_share)
         of_use = of_row.mean(axis=0) + by_count.of_word.mean(axis=0)[self.uses.form]
-        noise = self._pair_noise(u, kernel, weight / scale / len(scale))
+        noise = self._pair_noise(layer.u, kernel, weight / scale / len(scale))
         kernels = 1 - by_place.mean(axis=0), 1 - own_of_both.mean(axis=0), np.full(len(self.p), 0.5)
         by_form = [np.bincount(self.uses.form, self._over_pairs(each), len(self.uses.counts)) for each in kernels]
         by_form[0] -= np.bincount(self.uses.form, with_form, len(self.uses.counts))
@@ -491,6 +506,17 @@ class WeightedPairs(NamedTuple):
     where: np.ndarray  # (k,) where their places stand in the grid
     weight: np.ndarray  # (k,) with the family's sign
     own: np.ndarray  # (places,) what rows themselves, which are no pairs, add to products times weights
+
+
+class _Terms(NamedTuple):
+    """What a layer's value is made of."""
+
+    of_band: np.ndarray  # (bands,) the value in each
+    numerator: np.ndarray  # (bands, strata)
+    denominator: np.ndarray  # (bands, strata)
+    by_place: np.ndarray  # (bands, grid) how much two places alone differ
+    own_of_both: np.ndarray  # (bands, grid) the cosine of two words at one place, mean of both places
+    cosine: np.ndarray  # (bands, grid) of two words at the two places
 
 
 class _Layer(NamedTuple):

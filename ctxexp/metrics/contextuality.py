@@ -107,8 +107,12 @@ class Contextuality(Metric):
             self._words = design.word_rows(result.by_form)
         design.resamples = design.resamples or Resamples(design.clusters, replicates, rng)
         influence = design.clusters.sum_by_block(design.same_place.uses.document, result.influence)
-        influence += result.of_total * design.words
-        influence *= np.sqrt(max(1 - result.pair_noise / (influence @ influence), 0.25)) if influence.any() else 1.0
+        influence += result.of_total * design.words_in_block
+        variance = influence @ influence
+        if variance:
+            # Each pair's noise is in the influence of both its uses: once too often. It is estimated, so half of the
+            # error stays at least.
+            influence *= np.sqrt(max(1 - result.pair_noise / variance, 0.25))
         curve = Curve(np.array([result.value]), influence[None])
         return Estimate.of(result.value, design.resamples.of(curve)[0])
 
@@ -132,7 +136,7 @@ class Design:
         order = np.lexsort([place, form])
         self.rows, self.clusters = self.rows[order], occurrences.clusters
         of_block = self.clusters.of_row[occurrences.rows]
-        self.words = np.bincount(of_block, minlength=self.clusters.n_blocks)  # of the text in each block
+        self.words_in_block = np.bincount(of_block, minlength=self.clusters.n_blocks)  # of the text
         self.resamples: Resamples | None = None
         begins_anew = (np.diff(text.tokens[:, 0]) < 0) & (np.diff(text.sentence_of_row) == 0)
         longer = np.isin(text.sentence_of_row[self.rows], text.sentence_of_row[1:][begins_anew])
