@@ -155,8 +155,8 @@ def _choices(model: str | Encoder, text: object, options: object, chosen: Mappin
     """What is chosen by name or value, by the config's keys; plugins' files are loaded. Raises ConfigError for a key
     that no chosen option has, or that is given twice."""
     from ctxexp.command.config import section_error, section_names
-    from ctxexp.command.experiment import full_key
     from ctxexp.command.overrides import read_choices, typed_model
+    from ctxexp.command.short_keys import full_key
 
     choices: dict[str, Any] = {KEYS[key]: value for key, value in chosen.items() if key in KEYS}
     choices |= {kind: chosen[kind] for kind in PARTS if isinstance(chosen.get(kind), str)}

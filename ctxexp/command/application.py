@@ -29,12 +29,12 @@ from ctxexp.files import check_place, check_writable, disk_error_message, is_dis
 from ctxexp.files.job_folder import new_id, read_state, try_state
 from ctxexp.files.process import process_tags, watch_parent_in_workers
 from ctxexp.jobs import error_message
+from ctxexp.jobs.ending import answered, last_failure, open_sweep, settled
 from ctxexp.jobs.sending import check_sinks
-from ctxexp.jobs.sweep import answered, last_failure, open_sweep, settled
 from ctxexp.plugins.arguments import convert_value
 from ctxexp.plugins.registry import GROUPS, add_config_folder, config_folder, registry
 from ctxexp.progress import show
-from ctxexp.report.page import OPEN_FLAG, open_when_made
+from ctxexp.report.page import OPEN_FLAG, REPORT, open_when_made
 from ctxexp.report.terminal import Document, deliver, run_document
 from ctxexp.sinks import Sink, Sweep
 
@@ -93,14 +93,15 @@ def run_experiment(argv: list[str]) -> int:
 def _run(flags: Namespace, *, has_document: bool) -> Document | int:
     """Run what the flags say; the exit status, or what was found too."""
     status = _run_application(flags)
-    runs, folder = answered()
+    runs, folder = answered()  # left by the jobs, of which Hydra returns nothing
     if not has_document or not runs:
         return status
-    return replace(run_document(runs, [folder / "report.html", *folder.glob("[rc]*.csv")]), status=status)
+    files = (folder / name for name in (REPORT, "comparison.csv", "results.csv"))
+    return replace(run_document(runs, [file for file in files if file.exists()]), status=status)
 
 
 def _run_application(flags: Namespace) -> int:
-    """Run one job or a sweep, or print its config where the flags ask for that; returns the exit status."""
+    """Make the options known to Hydra, read the overrides, and show the config, or run one job or a sweep."""
     if flags.open:
         open_when_made()
     add_config_folder(flags.config_dir)

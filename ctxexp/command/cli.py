@@ -22,7 +22,7 @@ from ctxexp.files.code_version import __version__
 from ctxexp.files.credentials import mask
 from ctxexp.host import open_streams
 from ctxexp.plugins import COMMAND
-from ctxexp.plugins.registry import refuse_typed, registry
+from ctxexp.plugins.registry import refuse_typed_secrets, registry
 from ctxexp.progress import show, silence
 
 RUN = "run"  # the verb that may be left out
@@ -98,7 +98,7 @@ def _find_verb(args: list[str]) -> tuple[Verb | None, list[str]]:
         from ctxexp.command.overrides import take_plugins  # OmegaConf's
 
         take_plugins(plugin_args)
-    refuse_typed(args)
+    refuse_typed_secrets(args)
     rest = args[1:] if plugin_args and args[0] in plugin_args else args
     offer = registry().offers.get((COMMAND, rest[0])) if rest else None
     if offer is None:

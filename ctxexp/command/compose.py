@@ -26,11 +26,11 @@ from ctxexp.command.config import (
     leaves,
     parse_config,
     plain_values,
-    refuse_written,
+    refuse_written_secrets,
     section_error,
     section_names,
 )
-from ctxexp.command.experiment import Experiment, full_key, is_short
+from ctxexp.command.experiment import Experiment
 from ctxexp.command.options import (
     LOCATION_OPTIONS,
     Option,
@@ -42,6 +42,7 @@ from ctxexp.command.options import (
     unknown_option,
 )
 from ctxexp.command.overrides import OWN, no_word, quote, read_choices, take_plugins
+from ctxexp.command.short_keys import full_key, is_short
 from ctxexp.errors import SYNONYMS, ConfigError, CtxexpError, error_text, line, short, suggestions
 from ctxexp.files import user_path
 from ctxexp.plugins import COMMAND, CONFIG_KINDS
@@ -56,7 +57,7 @@ from ctxexp.plugins.registry import (
     option_names,
     own_config_folder,
     plugin_files,
-    refuse_typed,
+    refuse_typed_secrets,
     registry,
 )
 from ctxexp.progress import Progress
@@ -138,7 +139,7 @@ def read_overrides(words: Sequence[str]) -> list[str]:
     prepare()
     parts = (part for word in words for part in _parts(word))
     overrides = [as_override(word) for word in take_plugins([*parts])]
-    refuse_typed(overrides)
+    refuse_typed_secrets(overrides)
     for override in overrides:
         group, _, names = override.partition("=")
         for name in [names.strip("'\"")] if is_place(names.strip("'\"")) else names.split(","):
@@ -280,7 +281,7 @@ def _compose(overrides: Sequence[str]) -> tuple[DictConfig, Config]:
     ValueError, TypeError, ..."""
     try:
         composed = compose("ctxexp", overrides=list(overrides), return_hydra_config=True)
-        refuse_written(composed)
+        refuse_written_secrets(composed)
         values = plain_values(composed)
     except CtxexpError:
         raise

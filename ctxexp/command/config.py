@@ -27,7 +27,7 @@ from ctxexp.maths.word_mix import BANDS, Weights, WordMix
 from ctxexp.metrics import RUN
 from ctxexp.plugins import CONFIG_KINDS, Factory
 from ctxexp.plugins.arguments import Seed, arguments, convert_value, type_text
-from ctxexp.plugins.registry import GROUPS, LISTS, Offer, Registry, load_plugin_files, refuse_typed
+from ctxexp.plugins.registry import GROUPS, LISTS, Offer, Registry, load_plugin_files, refuse_typed_secrets
 from ctxexp.sinks import Sink
 from ctxexp.vectors.stores import check_mixes
 
@@ -373,9 +373,9 @@ def component_of(kind: str, place: str, node: Mapping[str, object], registry: Re
     return part
 
 
-def refuse_written(config: DictConfig) -> None:
+def refuse_written_secrets(config: DictConfig) -> None:
     """Raise ConfigError for a secret in clear in a composed config, whichever file it stands in."""
-    refuse_typed([f"{path}={value}" for path, value in leaves(plain_values(config, resolve=False))])
+    refuse_typed_secrets([f"{path}={value}" for path, value in leaves(plain_values(config, resolve=False))])
 
 
 def leaves(node: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import get_type_hints
 
 from ctxexp.baselines import Baseline
 from ctxexp.command.config import (
@@ -20,20 +19,17 @@ from ctxexp.command.config import (
     SHARDS,
     Component,
     Config,
-    RunOptions,
     component_of,
-    leaves,
     parse_config,
     values_of_run,
 )
 from ctxexp.command.identity import key_of, run_info, run_title
-from ctxexp.command.options import plain_config
 from ctxexp.controls import Control
 from ctxexp.dataset import Corpus, TextStream, check_corpus, check_sentences, deduplicate
 from ctxexp.datasets.downloads import vector_folder
 from ctxexp.datasets.text import fit_files, sentences_of
 from ctxexp.engines import Engine
-from ctxexp.errors import SYNONYMS, ConfigError, CtxexpError, DataError, ModelError, line, near, short
+from ctxexp.errors import ConfigError, CtxexpError, DataError, ModelError, line, near, short
 from ctxexp.files import user_path
 from ctxexp.measuring.record import checked_metrics
 from ctxexp.measuring.study import Study
@@ -43,13 +39,13 @@ from ctxexp.model import Encoder, contract_violation
 from ctxexp.models.options import check_arguments, check_device
 from ctxexp.occurrences import check_contexts
 from ctxexp.plugins import READER
-from ctxexp.plugins.registry import GROUPS, install_hint, load_plugin_files, plugin_files, registry
+from ctxexp.plugins.registry import install_hint, load_plugin_files, plugin_files, registry
 from ctxexp.progress import Progress
 from ctxexp.report.page.word_map import TABLE, WordMap
 from ctxexp.results import Results
 from ctxexp.sinks import Sink
 from ctxexp.transforms import Calibration
-from ctxexp.vectors.stores import POOLINGS, SentencePooling, Vectors, WordFilter, own_pooling, sentence_view
+from ctxexp.vectors.stores import POOLINGS, SentencePooling, Vectors, WordFilter
 
 log = logging.getLogger("ctxexp")
 
@@ -121,13 +117,6 @@ class Experiment:
                 raise ModelError(f"model {part.name!r} {wrong}")
         with self.config.control.offer.plugin_call():
             return self.control.encoder(encoder)
-
-    @property
-    def sentence_view(self) -> Encoder | None:
-        """The model's view of sentences that gives the configured pooling; None for `mean_words`, which needs none.
-        Raises ConfigError for a pooling that it hasn't got."""
-        pooling = self.config.sentence.pooling or own_pooling(self.encoder)
-        return sentence_view(self.encoder, pooling, model=self.config.model.name)
 
     @cached_property
     def reader(self) -> TextReader | None:
@@ -328,8 +317,8 @@ class Experiment:
         )
 
     def run(self, folder: Path) -> Results:
-        """The study's results under the names of the config, for the caller to save; metrics may leave files of their
-        own in `folder`."""
+        """The study's results, for the caller to save; metrics may leave files of their own in `folder`. An error of a
+        part becomes one of the plugin that supplied it."""
         config = self.config
         try:
             return self.study.run(self.vectors, folder=folder, progress=self.progress)
@@ -340,48 +329,6 @@ class Experiment:
                 raise
             with part.offer.plugin_call():
                 raise
-
-
-def is_short(key: str) -> bool:
-    """Whether a key is none of a config's own, and may be the last part of one."""
-    return key.isidentifier() and key not in (*GROUPS, *get_type_hints(RunOptions))
-
-
-def full_key(key: str, value: object, choices: Mapping[str, object]) -> str:
-    """The dotted key that its last part stands for: that of the chosen options which takes the value, where it is one;
-    else the key as it is.
-
-    Example:
-        >>> full_key("pooling", "first", {"model": "bert"}), full_key("seed", 1, {})
-        ('model.pooling', 'seed')
-    """
-    if not is_short(key):
-        return key
-    groups = {group: choice for group, choice in choices.items() if group in GROUPS}
-    try:
-        paths = [path for path, _ in leaves(plain_config(groups))]
-    except CtxexpError:  # which is said where it is composed
-        return key
-    keys = [path for path in paths if path.count(".") == 1 and path.endswith(f".{key}")]
-    keys = [path for path in keys if path in SYNONYMS.get(key, keys)]  # others mean something else by it
-    if len(keys) > 1:  # a hint is tried: a key that changes nothing is none
-        keys = [one for one in keys if not one.startswith("sentence.") or _try(groups, needs_pairs=True)]
-    if len(keys) > 1:
-        keys = [one for one in keys if _try({**groups, one: value})]
-    if len(keys) != 1:
-        return key
-    log.info("%s= is read as %s=", key, keys[0])
-    return keys[0]
-
-
-def _try(choices: Mapping[str, object], *, needs_pairs: bool = False) -> bool:
-    """Whether a run takes these choices, and, with `needs_pairs`, measures pairs of sentences."""
-    try:
-        experiment = Experiment(parse_config(plain_config(choices), registry()))
-        experiment.check()
-        return not needs_pairs or any(one.over == "pair" for one in experiment.prototypes.values())
-    except CtxexpError:
-        return False
 
 
 def encoder_version(model: Component) -> str:

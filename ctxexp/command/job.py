@@ -12,16 +12,16 @@ from typing import Any
 import yaml
 from omegaconf import DictConfig, OmegaConf
 
-from ctxexp.command.config import Config, as_written, parse_config, plain_values, refuse_written
+from ctxexp.command.config import Config, as_written, parse_config, plain_values, refuse_written_secrets
 from ctxexp.command.experiment import Experiment
 from ctxexp.command.identity import protocol_of, run_params
 from ctxexp.errors import CtxexpError, TrackingError
 from ctxexp.files import user_path
 from ctxexp.files.job_folder import job_folder, mark_killed_jobs, new_id
 from ctxexp.jobs import job, new_run, reuse, save
+from ctxexp.jobs.ending import note_failure, show_answer
 from ctxexp.jobs.names import run_name
 from ctxexp.jobs.sending import Sinks, destinations, is_due, link_of, send_runs
-from ctxexp.jobs.sweep import note_failure, show_answer
 from ctxexp.plugins.registry import load_plugin_files, registry
 from ctxexp.progress import Progress, show, terminal_width
 from ctxexp.report.drawing import write_run_charts
@@ -43,7 +43,7 @@ def task(cfg: DictConfig) -> None:
     """
     log_to_stderr()
     try:
-        refuse_written(cfg)
+        refuse_written_secrets(cfg)
         values = plain_values(cfg)
         load_plugin_files(values.get("plugins"))
         experiment = Experiment(parse_config(values, registry()), Progress())
@@ -65,7 +65,7 @@ def run_job(cfg: DictConfig, experiment: Experiment, folder: Path, overrides: Se
         if is_alone:
             mark_killed_jobs(tracking_folder)
         meant = destinations(experiment.sinks, tracking_folder)
-        problem = _load(experiment, is_checked=is_alone)
+        problem = _load(experiment, is_checked=is_alone)  # the key is of the text and the model, which are loaded now
         run = _new_run(cfg, experiment, folder, overrides, key="" if problem else experiment.key())
         if config.resume and run.key and (earlier := reuse(run, overrides=overrides)):
             show(f"{run.name}: finished before, results in {earlier}")

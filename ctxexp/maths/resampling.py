@@ -75,7 +75,7 @@ class Stream(IntEnum):
     SAMPLE = 2  # the sampled words or sentences of a measure with `sample`
     MATCHED = 3  # random groups of the measured groups' sizes
     RESAMPLE = 4  # bootstrap resamples behind the intervals of measures over words and sentences
-    PAIRS = 5  # bootstrap resamples of sentence pairs
+    OWN = 5  # bootstrap resamples of metrics that make their own intervals: of pairs of sentences, of contextuality
     TWINS = 6  # groups' twins
     SHUFFLE = 7  # words in random places
     LABELS = 9  # permuted sense labels, a word each

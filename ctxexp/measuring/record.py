@@ -61,7 +61,7 @@ class Record:
         """New instances for a place, with the same resamples at each."""
         instances = {label: self.factories[label]() for label in labels}
         for metric in instances.values():
-            metric.resampling = np.random.default_rng([self.seed, Stream.PAIRS]), self.bootstrap
+            metric.resampling = np.random.default_rng([self.seed, Stream.OWN]), self.bootstrap
         return instances
 
     def measure(self, place: Place, labels: Sequence[str], kind: str, blocks: Iterable[Block]) -> dict[str, Statistics]:

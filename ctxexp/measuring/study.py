@@ -1,7 +1,7 @@
 """A study: sentences, a model, metrics and a chance level, measured layer by layer, and then on the text's halves.
 
-The command builds one from a config, a notebook by hand; neither knows more than the other. What a finding says must be
-true of both halves.
+The command builds one from a config, a notebook by hand; neither knows more than the other. What a finding says of a
+mean over words must be true of both halves; of contextuality, of all its variants.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Study:
         words: WordRows | None = None
         if overs - {"pair"}:
             calibrations["words"] = Calibration(self.transform, self.transform_name)
-            words = self._words(*stores.words(self.corpus), self._calibrate(stores, calibrations["words"]))
+            words = self._word_rows(*stores.words(self.corpus), self._calibrate(stores, calibrations["words"]))
         if "pair" in overs:
             calibrations["sentences"] = Calibration(self.transform, self.transform_name)
             pairs = self._pairs(stores, calibrations["sentences"])
@@ -184,9 +184,9 @@ class Study:
                     "none; choose a data set that labels senses, such as dataset=polysemy"
                 )
 
-    def _words(self, store: Store, occurrences: Occurrences, space: Layers) -> WordRows:
+    def _word_rows(self, store: Store, occurrences: Occurrences, space: Layers) -> WordRows:
         """The measured words of a store, in the space that the transform makes."""
-        half = PRECISION[self.encoder.dtype] if store.dtype == np.float16 else None
+        eps = PRECISION[self.encoder.dtype] if store.dtype == np.float16 else None
         observers = {n: make(store, occurrences, self.corpus, dim=space.dim) for n, make in self.observers.items()}
         text = Text(self.corpus, store, occurrences, self.encoder)
         return WordRows(
@@ -195,7 +195,7 @@ class Study:
             self.baseline,
             named_baseline=self.named_baseline,
             seed=self.seed,
-            eps=half,
+            eps=eps,
             observers=observers,
             text=text,
             intervals=self.intervals,

@@ -160,13 +160,15 @@ class WordRecord:
         metric, statistics = self.prototype, self.statistics
         if self.by_layer and len(self.by_layer[0]):
             return self._mean(label, words, baselines)
-        if metric.cosine_statistic and not isinstance(metric, GroupMean):
+        levels: dict[str, tuple[Curve, Curve | None]] = {FIRST: (baselines.sample.curve(label), None)}
+        if metric.cosine_statistic and not isinstance(metric, GroupMean):  # the chance level is its value
             if baselines.baseline_source(label) == "exact":
                 sizes = baselines.sample.sizes(label).tolist()
                 statistics = [{**found, "n": n} for found, n in zip(statistics, sizes, strict=True)]
-        elif not any("raw" in found for found in statistics) or FIRST in baselines.of_groups[label]:
-            return WordMeasure(metric, statistics)
-        return WordMeasure(metric, statistics, levels={FIRST: (baselines.sample.curve(label), None)})
+            return WordMeasure(metric, statistics, levels=levels)
+        if any("raw" in found for found in statistics) and FIRST not in baselines.of_groups[label]:
+            return WordMeasure(metric, statistics, levels=levels)
+        return WordMeasure(metric, statistics)  # without a level of chance, or with none in this text
 
     def _mean(self, label: str, words: WordRows, baselines: BaselineLevels) -> WordMeasure:
         """The same of a mean over groups."""

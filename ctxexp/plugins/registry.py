@@ -376,7 +376,7 @@ def names_in_file(kind: str, file: str) -> str:
     return ",".join(names)
 
 
-def refuse_typed(words: Sequence[str]) -> None:
+def refuse_typed_secrets(words: Sequence[str]) -> None:
     """Raise ConfigError for a secret in clear among the words of a command line."""
     of_sinks = any("sink" in word and "=" in word for word in words)  # else no plugin is imported for its names
     offers = (registry().find("sink", name) for name in registry().names("sink") if of_sinks)

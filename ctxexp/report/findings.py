@@ -18,7 +18,7 @@ from ctxexp.report.changes import (
     variant_range,
 )
 from ctxexp.report.wording import LabelledResults, full_title, group_count_phrase, mix_labels
-from ctxexp.results.results import LEADING, mix_mark, own_mix
+from ctxexp.results.results import CONTEXTUALITY, LEADING, mix_mark, own_mix
 from ctxexp.results.values import RUN, Finding, Key, Leg
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def finding_of(results: Results, key: Key) -> Finding:
     claims = has_interval and not results.info.is_control
     legs = claimed_legs(estimates, claimed_steps(results, key)) if claims else ()
     text = _text(results, key, layers, legs, has_interval=has_interval)
-    doubts = _doubts(results) if key.measure == LEADING[0] else []
+    doubts = _doubts(results) if key.measure == CONTEXTUALITY else []
     if results.main_keys[:1] == [key]:
         text = "; ".join([text.removesuffix("."), *_artefacts(results)]) + "."
         doubts = [*filter(None, [basis(results, key)]), *doubts]
@@ -97,9 +97,9 @@ def basis(results: Results, key: Key) -> str:
     words = f" of {corpus.words:,} words" if over == "text" else ""
     text = f"It rests on {count}{words}" + f" in {corpus.sentences:,} sentences" * (over != "sentence")
     if drawn.unit == "sentence":
-        is_file = corpus.choices.get("documents") == "none"
+        knows_no_documents = corpus.choices.get("documents") == "none"
         text += ", which intervals take as independent"
-        text += " (one running text? add dataset.documents=blank)" * is_file
+        text += " (one running text? add dataset.documents=blank)" * knows_no_documents
     elif drawn.unit:
         text += f", of which intervals draw {drawn.clusters}"
     mix = own_mix(results, key.measure).phrase if mix_mark(results, key.measure) else ""
@@ -112,7 +112,7 @@ def _artefacts(results: Results) -> list[str]:
     is_first = bool(model.causal and not (model.start and model.start.tokens))  # a first word sees itself alone
     without = "control=no_first leaves first words out" if is_first else "transform=all_but_the_top takes it off"
     clauses = []
-    loud = curves.get(Key(LEADING[0], "loudest"), np.empty(0))
+    loud = curves.get(Key(CONTEXTUALITY, "loudest"), np.empty(0))
     if (at := np.flatnonzero(loud > CARRIES)).size:
         share = f"{loud[at].max():.0%} of the variance in {layer_ranges(at)}"
         clauses.append(f"one direction holds up to {share}: {without}")
@@ -123,7 +123,7 @@ def _artefacts(results: Results) -> list[str]:
             title = title[0].lower() + title[1:]
             sink = "" if clauses else f", as where few long vectors carry it: {without}"
             clauses.append(f"{title} lies below chance ({room[at].min():.2f}) in {layer_ranges(at)}{sink}")
-    value, once = (curves.get(Key(LEADING[0], name)) for name in ("raw", "no_near_duplicates"))
+    value, once = (curves.get(Key(CONTEXTUALITY, name)) for name in ("raw", "no_near_duplicates"))
     if value is not None and once is not None and abs(once[-1] - value[-1]) > REPEATS:
         clauses.append(f"the text repeats sentences: contextuality/no_near_duplicates ends at {once[-1]:.2f}")
     words = {str(word) for name in LEADING if name in results.tables for word in results.tables[name].get("word", ())}
@@ -146,7 +146,7 @@ def layer_ranges(layers: np.ndarray) -> str:
 def _doubts(results: Results) -> list[str]:
     """What makes the run's contextuality shaky, or undefined, a sentence each; empty where nothing does."""
     names = ("raw", "loudest", "all_places", "in_windows")
-    curves = {name: results.by_key[key].value for name in names if (key := Key(LEADING[0], name)) in results.by_key}
+    curves = {name: results.by_key[key].value for name in names if (key := Key(CONTEXTUALITY, name)) in results.by_key}
     value = curves.get("raw", np.empty(0))
     if not np.isfinite(value).any():
         return [

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 AVERAGED = ("word", "sense")  # what a mean over words is over
 OVER_WORDS = (*AVERAGED, "text")  # what a measure is over that the mix of words weighs
-LEADING = ("contextuality", "self_similarity")  # the first of these that was measured leads: a run's sentence is of it
+CONTEXTUALITY = "contextuality"
+LEADING = (CONTEXTUALITY, "self_similarity")  # the first of these that was measured leads: a run's sentence is of it
 MEANT = {  # what others' names mean here, by them
     **dict.fromkeys(("df", "data", "dataframe", "table", "to_pandas", "to_frame"), "results.frame"),
     **dict.fromkeys(("to_csv", "write_csv", "export"), 'results.save("results.csv")'),
@@ -422,7 +423,8 @@ def main_statistics(results: Results, measure: str) -> tuple[str, ...]:
     """The statistics that may stand for the measure, the first first: beside the paper's curves adjusted, as there; the
     one that its metric names, if it names one; adjusted, raw."""
     own = results.info.measure(measure).main
-    return (*["adjusted"] * results.info.published, *[own] * bool(own), "adjusted", "raw")
+    wanted = [own, "adjusted", "raw"] if own else ["adjusted", "raw"]
+    return ("adjusted", *wanted) if results.info.published else tuple(wanted)
 
 
 def main_key(results: Results, measure: str, task: str = "", *, wanted: str = "") -> Key | None:

@@ -84,7 +84,7 @@ class MlflowSink(Sink):
         a gap in the chart."""
         with self._errors("send a run", run.folder.parent if run.sweep else run.folder):
             self.connect(run.tracking_folder)
-            stored = self._whole_run(run.id)
+            stored = self._take_whole_run(run.id)
             if stored is None:
                 stored = self._log_run(run, results)
             elif run.sweep and stored.data.tags.get(SWEEP) != run.sweep:
@@ -107,7 +107,7 @@ class MlflowSink(Sink):
         """The whole run that the store has of this one; what a cut sending left of it is deleted."""
         with self._errors("look for a run", run.folder):
             self.connect(run.tracking_folder)
-            return self._whole_run(run.id)
+            return self._take_whole_run(run.id)
 
     def connect(self, tracking_folder: Path) -> None:
         """Open store and experiment, made if need be, unless they are open. Raises TrackingError."""
@@ -128,7 +128,8 @@ class MlflowSink(Sink):
             command = f"ctxexp upload {shlex.quote(str(folder))}"
             raise TrackingError(f"{error}; all is safe on disk, and this sends it later: {command}") from error
 
-    def _whole_run(self, bundle: str) -> MlflowRun | None:
+    def _take_whole_run(self, bundle: str) -> MlflowRun | None:
+        """The run that was sent whole; what is left of a sending that was cut off is deleted."""
         for stored in self.client.search_runs([self.experiment_id], f"tags.`{BUNDLE}` = '{bundle}'"):
             if stored.data.tags.get(LOGGED) == "true":
                 return stored
@@ -144,6 +145,7 @@ class MlflowSink(Sink):
             Metric(names[key], v if math.isfinite(v) else math.nan, run.began_ms, layer)
             for key, values in curves.items()
             for layer, v in enumerate(values.tolist())
+            # a layer that wasn't measured is left out, and NaN of one that was is a gap
             if not layers or layer in layers or not math.isnan(v)
         ]
         sizes = {"n_layers": results.info.model.n_layers or None, "dim": results.info.model.dim or None}
@@ -258,7 +260,7 @@ class MlflowSink(Sink):
 
     def _send_comparison(self, sweep: Sweep, report: SweepReport, sent: Sequence[Mapping[str, str]], link: str) -> None:
         bundle = f"{sweep.id}/summary"
-        if self._whole_run(bundle):
+        if self._take_whole_run(bundle):
             return
         name = f"comparison of {len(report.compared)} jobs" if report.compared else "comparison (no job finished)"
         counts = Counter(row.status for row in report.rows)

@@ -17,8 +17,9 @@ import pytest
 
 import ctxexp
 from ctxexp.errors import ModelError, Terminated
+from ctxexp.jobs.ending import note_failure, open_sweep, settled
 from ctxexp.jobs.sending import send_sweep
-from ctxexp.jobs.sweep import close_sweep, note_failure, open_sweep, settled
+from ctxexp.jobs.sweep import close_sweep
 from ctxexp.report import colours
 from tests.composed import run_command_line
 from tests.sample_results import results_with
@@ -31,6 +32,7 @@ from pathlib import Path
 import hydra, numpy as np
 from omegaconf import OmegaConf
 from ctxexp.jobs import sweep
+from ctxexp.jobs.ending import settled
 from ctxexp.command.job import current_job
 from ctxexp.errors import ModelError
 from ctxexp.jobs import job, new_run, save
@@ -63,7 +65,7 @@ def write_summary(pairs, folder, *args, **links):
 
 if __name__ == "__main__":
     sweep.write_summary = write_summary
-    with sweep.settled() as ending:
+    with settled() as ending:
         task()
     print("workers left:", len(multiprocessing.active_children()))
     sys.exit(ending.status)

@@ -49,7 +49,7 @@ class TransformerEncoder(Encoder):
     """Every hidden layer of a transformers model, one vector per word (or piece) and layer.
 
     Layer 0 is what enters the first block (`hidden_states[0]`), layer L the last block's output: with
-    `final_norm=True` after the model's final norm, as `hidden_states[-1]` is; with `False` before it (R02).
+    `final_norm=True` after the model's final norm, as `hidden_states[-1]` is; with `False` before it.
     `options` say how text becomes vectors. `model` and `tokenizer` (the fast one, which neither cuts nor pads) are for
     what inspects them, not to be changed.
     """
@@ -62,7 +62,7 @@ class TransformerEncoder(Encoder):
         source = self.checkpoint.source
         with model_call(self.model, source):
             self.device, facts = self.model.device, model_facts(self.model)
-        self.n_layers, self.dim, self.causal, self.norm = facts[:4]
+        self.n_layers, self.dim, self.causal, self.norm = facts.n_layers, facts.dim, facts.causal, facts.norm
         self.dtype, self.title = options.dtype, loaded.title or label_of(source)
         self._out = torch.float32 if options.dtype == "float32" else torch.float16
         self.reader = PieceReader(
