@@ -34,7 +34,7 @@ from ctxexp.files.process import defer_signals, process_tags, raise_on_terminati
 from ctxexp.jobs.names import labels
 from ctxexp.progress import show
 from ctxexp.results import Results
-from ctxexp.results.values import RESULTS_FILE
+from ctxexp.results.files import RESULTS_FILE
 from ctxexp.sinks import Run, Status
 
 _log = logging.getLogger("ctxexp")

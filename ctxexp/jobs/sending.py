@@ -12,7 +12,7 @@ from ctxexp.files.credentials import map_texts, mask
 from ctxexp.files.job_folder import RUN, mark_killed_jobs, read_state, write_state
 from ctxexp.files.process import defer_signals
 from ctxexp.results import Results
-from ctxexp.results.values import RESULTS_FILE
+from ctxexp.results.files import RESULTS_FILE
 from ctxexp.sinks import Run, Sink, Sweep, SweepReport, load_run
 
 LONG = 30.0  # seconds; the library of a tracker takes three to import

@@ -14,7 +14,7 @@ from ctxexp.jobs.names import labels, title_of
 from ctxexp.plugins.registry import registry
 from ctxexp.report.comparison import write_summary
 from ctxexp.results import Results
-from ctxexp.results.values import RESULTS_FILE
+from ctxexp.results.files import RESULTS_FILE
 from ctxexp.sinks import Status, Sweep, SweepReport, SweepRow
 
 JOBS = "jobs.json"  # beside the comparison: the sweep's rows

@@ -11,7 +11,7 @@ from ctxexp.files.job_folder import RUN, read_state
 from ctxexp.jobs.sending import send_run, send_sweep
 from ctxexp.jobs.sweep import JOBS, report_of
 from ctxexp.results import Results
-from ctxexp.results.values import RESULTS_FILE
+from ctxexp.results.files import RESULTS_FILE
 from ctxexp.sinks import Sweep, database, load_run
 from ctxexp.sinks.mlflow import MlflowSink
 

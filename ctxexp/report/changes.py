@@ -18,8 +18,9 @@ import numpy as np
 from ctxexp.measuring.study import HALVES, HALVES_TABLE
 from ctxexp.metrics.contextuality import VARIANTS
 from ctxexp.report.wording import CONTEXTUALITY, UNITS_TO_ONE, unit_label
+from ctxexp.results.finding import Leg
 from ctxexp.results.results import AVERAGED, OVER_WORDS, mix_mark
-from ctxexp.results.values import LAYER, Estimates, Key, Leg
+from ctxexp.results.values import LAYER, Estimates, Key
 
 if TYPE_CHECKING:
     from ctxexp.results import Results

@@ -18,8 +18,9 @@ from ctxexp.report.changes import (
     variant_range,
 )
 from ctxexp.report.wording import LabelledResults, full_title, group_count_phrase, mix_labels
+from ctxexp.results.finding import RUN, Finding, Leg
 from ctxexp.results.results import CONTEXTUALITY, LEADING, mix_mark, own_mix
-from ctxexp.results.values import RUN, Finding, Key, Leg
+from ctxexp.results.values import Key
 
 if TYPE_CHECKING:
     from ctxexp.results import Results

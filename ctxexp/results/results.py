@@ -15,18 +15,10 @@ import numpy as np
 from ctxexp.errors import MetricError, near
 from ctxexp.files import user_path
 from ctxexp.maths.resampling import interval
+from ctxexp.results.files import read_findings, read_results, write_findings, write_results
+from ctxexp.results.finding import Finding
 from ctxexp.results.run_info import MixInfo, RunInfo
-from ctxexp.results.values import (
-    LAYER,
-    Estimates,
-    Finding,
-    Key,
-    Values,
-    read_findings,
-    read_results,
-    write_findings,
-    write_results,
-)
+from ctxexp.results.values import LAYER, Estimates, Key, Values
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,7 +17,7 @@ from transformers import AutoTokenizer, BertConfig, BertModel
 import ctxexp
 from ctxexp.report.findings import finding_of
 from ctxexp.results import Key
-from ctxexp.results.values import Finding
+from ctxexp.results.finding import Finding
 from tests.composed import run_command_line
 from tests.shipped import mini
 

@@ -16,7 +16,7 @@ from ctxexp.metrics.contextuality import VARIANTS
 from ctxexp.report.changes import claimed_steps, layer_changes
 from ctxexp.report.findings import comparison_finding
 from ctxexp.results import Estimates, Key, RunInfo
-from ctxexp.results.values import Leg
+from ctxexp.results.finding import Leg
 from tests.sample_results import measure_infos, results_with, run_info
 from tests.shipped import Anisotropy, Contextuality, SelfSimilarity, WordNorm
 

@@ -7,7 +7,7 @@ import pytest
 
 from ctxexp.report.changes import certain_changes, claimed_legs, layer_changes
 from ctxexp.results import Estimates
-from ctxexp.results.values import Leg
+from ctxexp.results.finding import Leg
 
 EXACT = 0.01  # half an interval, small beside the planted changes
 
