@@ -37,7 +37,7 @@ _MEANT = {  # others' words, by ours
     "anisotropy": "isotropy",
     "self_similarity": "selfsim similarity",
     "all_but_the_top": "pca abtt",
-    "whitening": "whiten",
+    "whitening": "whiten zca",
     "metric": "metrics measures",
     "models": "list",
     "run": "measure analyze analyse evaluate eval",
@@ -50,6 +50,8 @@ _MEANT = {  # others' words, by ours
     "sink.mlflow.uri": "tracking_uri mlflow.tracking_uri tracking.uri mlflow.uri",
     "sink.mlflow.experiment": "experiment_name mlflow.experiment_name tracking.experiment project",
     "model.layers": "layer layers",
+    "untrained": "random",
+    "dtype": "fp16 bf16 half precision",
     "weights=untrained": "untrained random_init pretrained",
     "device": "gpu cuda use_gpu",
     "cuda": "gpu",
@@ -158,6 +160,10 @@ class CtxexpError(Exception):
 
 class ConfigError(CtxexpError):
     """A config value or override cannot be used."""
+
+
+class UnknownKey(ConfigError):  # noqa: N818  # as UnknownName
+    """A key that no chosen option has."""
 
 
 class UnknownName(ConfigError):  # noqa: N818  # it is a name that is unknown, as KeyError is a key

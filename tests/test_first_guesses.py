@@ -113,6 +113,15 @@ DONE = [  # the words, and what is printed
     ("bert-base-uncased --help", "bert-base-uncased is read as model=huggingface model.checkpoint=bert-base-uncased"),
 ]
 NAMED = [  # the words, and what the answer names
+    ("floor bert threshold=.8", "ctxexp floor takes cosine, text"),
+    ("floor bert 0.8", "takes cosine=0.8"),
+    ("floor bert gpt2 cosine=.8", "text=FILE, of 150 sentences or more"),
+    ("card bert out=CARD.md", "expected a folder, or a name that ends in .csv"),
+    ("layer bert tasks=few.csv bootstrap=100", "few.csv: 2 pairs tell no layers apart; expected 20 or more"),
+    ("bert mine.txt metric=[anisotropy, contextuality]", "a list is typed without spaces"),
+    ("models=bert,gpt2", "did you mean 'model'"),
+    ("bert mine.txt seed=1,2", "ctxexp -m seed=1,2"),
+    ("bert mine.txt transform=zca", "did you mean 'whitening'?"),
     ("bert-base-uncased mine.txt", "no checkpoint bert-base-uncased"),
     ("model=bert-base-uncased mine.txt", "not in the hub's cache"),
     ("HuggingFaceTB/SmolLM2-135M mine.txt", "no checkpoint HuggingFaceTB/SmolLM2-135M"),
@@ -209,6 +218,7 @@ def folder(cache: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
         table.to_csv(name, sep=separator, index=False)
     table.rename(columns={"text": "body"}).to_csv("body.csv", index=False)
     Path("own.py").write_text(OWN_METRIC)
+    Path("few.csv").write_text("text_a,text_b,score\none,two,1\none,three,0\n")
     for name in ("mine.py", "net.safetensors"):
         Path(name).touch()
     return tmp_path

@@ -165,3 +165,11 @@ def test_results_that_are_read_in_a_new_process_can_be_shown(tmp_path: Path) -> 
     script = "import sys, ctxexp as c; found = c.load(sys.argv[1]); found.plot(); print(found.report('page.html'))"
     shown = [sys.executable, "-c", script, str(tmp_path / "run")]
     assert subprocess.check_output(shown, cwd=tmp_path, text=True).strip().endswith("page.html")
+
+
+def test_what_is_undefined_stays_so() -> None:
+    """No other statistic stands in for a measure that has no value."""
+    results = results_with({"contextuality/raw": [np.nan, np.nan], "contextuality/loudest": [0.3, 0.4]})
+    assert results["contextuality"].isna().all()
+    assert "undefined" in results.sentence
+    assert results["contextuality/loudest"].tolist() == [0.3, 0.4]

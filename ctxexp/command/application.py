@@ -52,6 +52,9 @@ def _parse_flags(argv: list[str]) -> Namespace:
         keys = [*GROUPS, "text", *OWN, *key_names()]
         close = [f"; did you mean {key}=...?" for name in names for key in suggestions(name, keys)]
         hint = close[0] if close else "; what is chosen is written key=value"
+        flags = [word for word in message.split() if word.startswith("-")]
+        if message.startswith("unrecognized arguments"):  # argparse names what stands behind a flag too
+            message = f"unrecognized arguments: {' '.join(flags)}"
         unquoted = re.sub(r"=[^\s']+", "=...", message)  # which values are secret isn't known yet
         raise ConfigError(f"{unquoted}; ctxexp --help says what there is{hint}")
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from ctxexp.command.help import HELP, help_of
 from ctxexp.command.verb import Verb
-from ctxexp.errors import CtxexpError, line
+from ctxexp.errors import ConfigError, CtxexpError, line
 from ctxexp.files.code_version import __version__
 from ctxexp.files.credentials import mask
 from ctxexp.host import open_streams
@@ -59,6 +59,8 @@ def run_command_line(args: Sequence[str]) -> int | str | None:
     try:
         first = {"help": "--help", "version": "--version"}  # the words that are flags
         args = [first.get(word, word) if i == 0 else word for i, word in enumerate(args)]
+        if "" in args:
+            raise ConfigError("an argument is empty: has a variable of the shell no value?")
         verb, words = _find_verb(list(args))
         if "--version" in args:
             show(f"ctxexp {__version__}")

@@ -23,6 +23,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from ctxexp.command.config import (
     Config,
+    key_names,
     leaves,
     parse_config,
     plain_values,
@@ -62,7 +63,6 @@ from ctxexp.plugins.registry import (
 )
 from ctxexp.progress import Progress
 
-ONE_EACH = [group for group in GROUPS if group not in LISTS]  # groups of which a run has one
 log = logging.getLogger("ctxexp")
 
 
@@ -224,7 +224,10 @@ def _parse_one(text: str) -> Override:
     except Exception as error:  # RecursionError and what else its parser makes of odd values
         message = re.sub(r"\s*\^?\s*See https://\S+ for details", "", str(error))
         message = message.replace("LexerNoViableAltException: ", "Error parsing override ")
-        raise ConfigError(f"{line(message, 600)}; odd characters need quotes, as in 'key=\"~/a b\"'") from None
+        hint = "odd characters need quotes, as in 'key=\"~/a b\"'"
+        if text.count("[") > text.count("]"):  # the shell parted it
+            hint = "a list is typed without spaces, as in key=[a,b]"
+        raise ConfigError(f"{line(message, 600)}; {hint}") from None
     return override
 
 
@@ -255,17 +258,20 @@ def compose_run(overrides: Sequence[str]) -> tuple[DictConfig, Experiment]:
     with hydra_configs():
         for one in check_overrides(overrides):
             if one.is_sweep_override():
-                raise ConfigError(_several(one))
+                raise ConfigError(_several(one, overrides))
         composed, config = _compose(overrides)
     experiment = Experiment(config, Progress())
     experiment.check()
     return composed, experiment
 
 
-def _several(override: Override) -> str:
+def _several(override: Override, overrides: Sequence[str]) -> str:
     """The message on several values of one run: they are a sweep's, or a list."""
     key, _, values = (override.input_line or "").partition("=")
-    as_list = f", or all in one run: {key}=[{values}]" if override.is_choice_sweep() and key not in ONE_EACH else ""
+    if "." not in key and key not in (*GROUPS, *key_names()):
+        return _unknown_key(key, overrides)
+    is_list = key in (*LISTS, "plugins") or "." in key
+    as_list = f", or all in one run: {key}=[{values}]" if override.is_choice_sweep() and is_list else ""
     return f"{line(f'{key}={values}', 80)}: a run for each value is a sweep, ctxexp -m {key}={values}{as_list}"
 
 

@@ -21,7 +21,7 @@ from ctxexp.baselines import Baseline
 from ctxexp.command.options import MISSING, find_option
 from ctxexp.controls import Control
 from ctxexp.engines import Engine
-from ctxexp.errors import ConfigError, MetricError, error_text, near, short
+from ctxexp.errors import ConfigError, MetricError, UnknownKey, error_text, near, short
 from ctxexp.files.credentials import remember
 from ctxexp.maths.word_mix import BANDS, Weights, WordMix
 from ctxexp.metrics import RUN
@@ -318,7 +318,7 @@ def _filled(kind: type[T], node: Mapping[str, object], place: str = "") -> T:
     hints = get_type_hints(kind, include_extras=True)
     for key in node:
         if key not in hints:
-            raise ConfigError(f"no config key {place + str(key)!r}{near(str(key), [*hints, *CONFIG_KINDS])}")
+            raise UnknownKey(f"no config key {place + str(key)!r}{near(str(key), [*hints, *CONFIG_KINDS])}")
     values: dict[str, object] = {}
     for key, expected in hints.items():
         if key not in node:

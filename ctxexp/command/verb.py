@@ -24,7 +24,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, get_origin
 
 from ctxexp.command.help import EXAMPLE, HELP, columns
-from ctxexp.errors import ConfigError, line, near, short, suggestions
+from ctxexp.errors import ConfigError, UnknownKey, line, near, short, suggestions
 from ctxexp.files import absent_folder, check_place, user_path
 from ctxexp.plugins import COMMAND
 from ctxexp.plugins.arguments import convert_value, parse_value, type_hints, type_text, value_text
@@ -134,7 +134,11 @@ class Verb:
             keywords.pop("replace", None)
         if isinstance(out, Path):  # what takes minutes to compute shall not be lost for want of a place
             check_place(out, self.name, is_folder=self.is_folder, replaces=replaces)
-        return self.function(*bare, **keywords) or 0
+        try:
+            return self.function(*bare, **keywords) or 0
+        except UnknownKey as error:  # of the run behind `options`
+            own = [p.name for p in params if p.kind is p.KEYWORD_ONLY and p.name not in FLAGS]
+            raise ConfigError(f"ctxexp {self.name} takes {', '.join(own)}, and the keys of a run: {error}") from error
 
     @cached_property
     def place(self) -> Any:

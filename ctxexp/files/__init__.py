@@ -29,6 +29,9 @@ MAKE_ROOM = "make room there or choose another folder, and repeat the command (r
 MANIFEST = "files.json"
 UNSEALED = {"status.json", MANIFEST}  # status.json changes as the job goes on
 _TYPES = {"i": "int64", "u": "int64", "f": "float64", "b": "bool"}  # NumPy's kind -> type; unsigned ones become signed
+OTHER_KINDS = (
+    ".json", ".html", ".md", ".parquet", ".feather", ".xlsx", ".pkl", ".tsv", ".txt", ".png", ".svg", ".pdf",
+)  # fmt: skip  # of files that a folder's name isn't
 NO_ARCHIVE = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, MemoryError)
 """Errors that zipfile raises for bytes that are no archive, or one that it can't read."""
 
@@ -135,6 +138,8 @@ def check_absent(path: Path, name: str = "") -> None:
 def check_place(out: Path, name: str, *, is_folder: bool, replaces: bool) -> None:
     """Raise `DiskError` where `out` can't be written, as a folder or a .csv, `ConfigError` where files of that name are
     there that nobody said to replace."""
+    if is_folder and out.suffix.lower() in OTHER_KINDS and not out.exists():
+        raise ConfigError(f"out={out}: expected a folder, or a name that ends in .csv; json=true prints JSON")
     check_writable(out)
     if is_folder and out.suffix != ".csv" and out.is_file():
         raise DiskError(f"cannot write {out}: a file where a folder is to be; choose another place (out=)")

@@ -341,28 +341,29 @@ def registry() -> Registry:
 
 
 def load_plugin_files(files: object) -> None:
-    """Put the names of these plugin files into the registry, in place of those of earlier files. Raises ConfigError."""
+    """Put the names of these plugin files into the registry, in place of those of earlier files, which stay where one
+    can't be loaded. Raises ConfigError."""
     global _files
     files = () if files is None else files
     if not isinstance(files, list | tuple) or not all(isinstance(file, str) for file in files):
         raise ConfigError(f"plugins={files}: expected a list of files, as in plugins=[./my_plugin.py]")
     paths = tuple(user_path(file).absolute() for file in files)
     if paths != _files:
-        _files = paths
+        before, _files = _files, paths
         registry.cache_clear()
+        try:
+            registry()
+        except CtxexpError:
+            _files = before
+            registry.cache_clear()
+            raise
 
 
 def offers_in_file(file: str) -> list[Offer]:
     """The offers of a plugin file, which is loaded beside the other ones. Raises ConfigError."""
     path = user_path(file).absolute()
-    before = [str(one) for one in _files]
     if path not in _files:
-        load_plugin_files([*before, str(path)])
-        try:
-            registry()
-        except CtxexpError:
-            load_plugin_files(before)
-            raise
+        load_plugin_files([*map(str, _files), str(path)])
     return [one for one in registry().offers.values() if one.supplier and one.supplier.distribution == str(path)]
 
 

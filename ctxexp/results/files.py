@@ -16,6 +16,7 @@ import numpy as np
 from ctxexp.errors import MetricError, TrackingError
 from ctxexp.files import (
     NO_ARCHIVE,
+    OTHER_KINDS,
     atomic_write,
     column_types,
     find_damage,
@@ -35,7 +36,6 @@ from ctxexp.results.values import COLUMNS, Key
 
 RESULTS_FILE, FRAME, REPLICATES, FINDINGS = "results.json", "results.parquet", "replicates.npz", "findings.json"
 FORMAT = 2  # of these files
-OTHER_KINDS = (".json", ".html", ".parquet", ".feather", ".xlsx", ".pkl", ".tsv", ".txt", ".png", ".svg", ".pdf")
 MAX_NAME_BYTES = 200  # of a table: a file's name may have 255, with `.csv` and the suffix while it is written
 
 

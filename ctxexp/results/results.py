@@ -170,8 +170,12 @@ class Results:
         return pd.Series(values, index=pd.RangeIndex(len(values), name="layer"), name=str(key))
 
     def __getitem__(self, name: str | tuple[str, str]) -> pd.Series:
-        """The main curve of a measure by layer, or one of its statistics: `results["self_similarity", "raw"]`."""
-        return self.curve(*map(str, name if isinstance(name, tuple) else [name]))
+        """The main curve of a measure by layer, or one of its statistics: `results["self_similarity", "raw"]`, or
+        `results["self_similarity/raw"]`, as messages write it."""
+        parts = name if isinstance(name, tuple) else (name,)
+        if isinstance(name, str) and Key.of(*name.rpartition("/")[::2]) in self.by_key:
+            parts = name.rpartition("/")[::2]
+        return self.curve(*map(str, parts))
 
     def __iter__(self) -> Iterator[str]:
         """The measures' names."""
@@ -420,11 +424,13 @@ def main_statistics(results: Results, measure: str) -> tuple[str, ...]:
 
 
 def main_key(results: Results, measure: str, task: str = "", *, wanted: str = "") -> Key | None:
-    """The curve that stands for the measure: of `wanted`, its main statistics and the others (no count, spread or
-    level) the first with a finite value, or else the first; None if there is none."""
-    others = [key.name for key in results.by_key if may_be_main(key)]
-    keys = [Key.of(measure, statistic, task) for statistic in (wanted, *main_statistics(results, measure), *others)]
-    keys = [key for key in keys if key in results.by_key]
+    """The curve that stands for the measure: of `wanted` and its main statistics the first with a finite value, or else
+    the first; for a measure without any of these, so of the others (no count, spread or level). None if there is none.
+    """
+    main = [Key.of(measure, statistic, task) for statistic in (wanted, *main_statistics(results, measure))]
+    others = [Key.of(measure, key.name, task) for key in results.by_key if may_be_main(key)]
+    # what is undefined stays so: no other statistic stands in for it
+    keys = [key for key in main if key in results.by_key] or [key for key in others if key in results.by_key]
     return next((key for key in keys if np.isfinite(results.by_key[key].value).any()), next(iter(keys), None))
 
 

@@ -160,3 +160,9 @@ def test_with_json_an_error_is_a_document_too(capsys: pytest.CaptureFixture[str]
     assert (document["verb"], document["status"], document["tables"]) == ("conform", 2, {})
     assert document["sentences"] == [printed.err.strip()]
     assert "anisotropy" in printed.err
+
+
+def test_an_empty_argument_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """As of a shell's variable that has no value: the embedded text would be measured in its place."""
+    assert run_command_line(["bert", ""]) == 2
+    assert "an argument is empty" in capsys.readouterr().err

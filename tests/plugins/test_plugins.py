@@ -39,7 +39,7 @@ from ctxexp.errors import (
     Terminated,
     plugin_call,
 )
-from ctxexp.plugins.registry import PluginVersion
+from ctxexp.plugins.registry import PluginVersion, load_plugin_files, plugin_files, registry
 from tests.composed import composed, forget_plugin_files, of, offer, registry_of, run_command_line
 
 
@@ -460,3 +460,11 @@ def test_termination_is_no_fault_of_the_code_it_interrupts() -> None:
     assert caught.value.part == ("metric", "m")
     with pytest.raises(Terminated), plugin_call("metric", "m"):
         raise Terminated(143)
+
+
+def test_a_file_that_cannot_be_loaded_leaves_the_earlier_ones(tmp_path: Path) -> None:
+    before = plugin_files()
+    with pytest.raises(PluginError, match="no plugin file"):
+        load_plugin_files([str(tmp_path / "nowhere.py")])
+    assert plugin_files() == before
+    assert "bert" in registry().names("model")

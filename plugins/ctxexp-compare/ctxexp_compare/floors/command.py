@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from ctxexp_compare.checks.make import default_file
 from ctxexp_compare.floors.make import domain_sentences, floor_of_domains
 from ctxexp_compare.light.files import SUFFIXES, read_matrix
 from ctxexp_compare.light.fit import TAILS
-from ctxexp_compare.light.floor import EMBEDDED, Floor, said
+from ctxexp_compare.light.floor import CARRYING, EMBEDDED, Floor, said
 from ctxexp_compare.light.pairs import WORDS, cosines_of
 from ctxexp_compare.own_pairs import own_corpus
 from ctxexp_compare.space import evenly_spaced
@@ -62,7 +63,10 @@ def floor(
         raise ConfigError(f"cosine={cosine:g}: expected -1 to 1")
     if other:
         if cosine is None or out:
-            raise ConfigError("floor of two models takes cosine=, text=, pairs= and options=: a cosine is carried")
+            hint = f"cosine={other}" if re.fullmatch(r"-?[\d.]+", other) else "cosine="
+            raise ConfigError(f"floor of two models takes {hint}, text=, pairs= and options=: a cosine is carried")
+        if not text and not any(user_path(one).suffix in (".json", *SUFFIXES) for one in (model, other)):
+            raise ConfigError(f"a cosine is carried by your own text alone, text=FILE, of {CARRYING} sentences or more")
         return _carry([_side(one, text, options, is_question=True) for one in (model, other)], cosine, pairs)
     if pairs:
         raise ConfigError("pairs= goes with two models")

@@ -23,6 +23,7 @@ from ctxexp_compare.own_pairs import own_corpus
 
 STS_TASKS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
 WIC, SEMCOR, STS = "WiC", "SemCor", "sts"
+FEWEST = 20  # pairs of your own, or queries with their documents: the interval of fewer is that of a few draws
 DOCUMENTS = 60  # of SemCor: enough for about three hundred words of several senses
 ALL = (*STS_TASKS, WIC, SEMCOR)
 
@@ -85,6 +86,8 @@ def task_runs(tasks: Sequence[str], data: Path | None, documents: Path | None = 
     for task in tasks:
         if task not in ALL:
             text, asks = own_corpus(user_path(task), documents)
+            if len(text.pairs) < FEWEST:
+                raise DataError(f"{task}: {len(text.pairs)} pairs tell no layers apart; expected {FEWEST} or more")
             own: dict[str, Callable[[], Metric]] | str = {"retrieval": Retrieval} if asks else "sts"
             key = Key("retrieval" if asks else "sts", "all")
             runs.append(TaskRun((), own, {task: key}, 1.0, sentences=True, text=text))
