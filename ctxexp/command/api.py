@@ -301,7 +301,8 @@ def compare(results: Mapping[str, Results] | Iterable[Results] | Results, *other
     if odd := [one for _, one in labelled if not isinstance(one, Results)]:
         raise ConfigError(
             f"compare: expected results, got {type(odd[0]).__name__}; measure each first: "
-            "ctxexp.compare({name: ctxexp.measure(name, ...) for name in names})"
+            "ctxexp.compare({name: ctxexp.measure(name, ...) for name in names}); two models' spaces are compared by "
+            "ctxexp_compare.compare(model, model)"
         )
     return Comparison(tuple(unique_labels([(label or one.info.title or "run", one) for label, one in labelled])))
 

@@ -203,7 +203,7 @@ def check_overrides(overrides: Iterable[str]) -> list[Override]:
         if key in GROUPS and (before := first.setdefault(key, text)) != text:
             raise ConfigError(
                 f"{key} is given twice, {line(before, 80)} and {line(text, 80)}: leave one out, or sweep with "
-                f"-m {key}=NAME,NAME"
+                f"-m {key}=NAME,NAME{'; several files of one text are a folder' * (key == 'dataset')}"
             )
         if key in GROUPS and key not in LISTS and isinstance(one.value(), list):
             raise ConfigError(f"{line(text, 80)}: a run has one {key}; sweep with -m {key}=NAME,NAME")

@@ -273,7 +273,8 @@ def python_verb(name: str) -> Callable[..., Document | int]:
     with the nearest of the verbs and of ctxexp's public names."""
     offer = registry().offers.get((COMMAND, name.replace("_", "-")))
     if offer is None:
-        names = {*sys.modules["ctxexp"].__all__, *registry().names(COMMAND)}
+        verbs = {one.replace("-", "_") for one in registry().names(COMMAND)}
+        names = {*sys.modules["ctxexp"].__all__, *verbs}
         known = {one for one in names if one.islower()} | {*suggestions(name, names)}
         hint = install_hint(COMMAND, name.replace("_", "-")) or near(name, known)
         raise AttributeError(f"ctxexp has no {name!r}{hint}", name=name)

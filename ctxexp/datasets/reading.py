@@ -118,4 +118,6 @@ def _text(raw: bytes, path: Path, number: int, after: int = 0) -> str:
     try:
         return raw.decode("utf-8-sig" if first else "utf-8")
     except UnicodeDecodeError as error:
-        raise DataError(f"{where}: not UTF-8 ({error}); convert the file first") from None
+        raise DataError(
+            f"{where}: not UTF-8 ({error}); if it is Latin-1: iconv -f latin1 -t UTF-8 {path.name} > new_file"
+        ) from None
