@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ctxexp.files.code_version import __version__ as __version__
     from ctxexp.groups import Block, Group, Pairs
     from ctxexp.measuring.text_reader import TextReader
-    from ctxexp.measuring.writing import WordMeasure
+    from ctxexp.measuring.word_measures import WordMeasure
     from ctxexp.metrics import Estimate, GroupMean, Metric, Output, Reading
     from ctxexp.metrics.annotated import ScoredPairs, SimilarityMetric
     from ctxexp.model import EncodedSentence, Encoder

@@ -21,7 +21,7 @@ from ctxexp.maths.loudness import LayerScale, scaled_by_dimension
 from ctxexp.maths.resampling import Clusters, Curve, Resamples, interval
 from ctxexp.maths.statistics import spearman, summary
 from ctxexp.maths.word_mix import WordMix
-from ctxexp.measuring.writing import _add_share, listed_factor
+from ctxexp.measuring.word_measures import _add_share, listed_factor
 from ctxexp.metrics.contextuality import Contextuality, Design, _is_near_duplicate
 from ctxexp.report.changes import certain_changes, claimed_steps
 from ctxexp.results import Estimates, Key

@@ -172,7 +172,10 @@ class TextUnits(TextStream):
     def origin(self) -> str:
         """What has been read so far: columns, rows, and how many of them have no text and are left out."""
         columns = [f"column {name!r}" for name in self.columns]
-        rows = [f"{self.n_rows:,} rows" + (f", {self.n_left_out:,} without text left out" if self.n_left_out else "")]
+        rows = [
+            f"{self.n_rows:,} row{'s' * (self.n_rows != 1)}"
+            + (f", {self.n_left_out:,} without text left out" if self.n_left_out else "")
+        ]
         return ", ".join([*self.notes, *columns, *(rows if self.n_rows else ["streamed"])])
 
     @cached_property

@@ -117,7 +117,7 @@ def measure_pairs(pairs: PairVectors, record: Record, progress: Progress | None 
                 undefined = number(statistics.get("undefined", 0.0)) + left_out
                 found[label][place] = {**statistics, "undefined": undefined}
             stage.advance(1)
-    record.write_statistics(found)
+    record.add_statistics(found)
     record.set_info(pairs.describe(record.info), dict.fromkeys(labels, ""))
 
 
@@ -167,7 +167,7 @@ def measure_tables(tables: Sequence[EmbeddingTable], record: Record, progress: P
             block = Block([table.name], read_only(table.vectors)[None], table=table)
             found[place] = record.measure(place, labels, "table", [block])
             stage.advance(1)
-    record.write_statistics({label: {place: found[place][label] for place in places} for label in labels})
+    record.add_statistics({label: {place: found[place][label] for place in places} for label in labels})
     info = {t.name: TableInfo(rows=len(t.tokens), dim=t.vectors.shape[1], note=t.note, tied=t.tied) for t in tables}
     record.set_info(replace(record.info, tables=info), dict.fromkeys(labels, ""))
 

@@ -101,7 +101,7 @@ class Record:
             target.mkdir(parents=True, exist_ok=True)
             call_metric(label, metric, f"{place}, output {name!r}, write()", partial(output.write, target))
 
-    def write_statistics(self, by_place: Mapping[str, Mapping[Place, Statistics]]) -> None:
+    def add_statistics(self, by_place: Mapping[str, Mapping[Place, Statistics]]) -> None:
         """Add what metrics, by label, gave at each of their places: curves over the layers, a value at each other
         place, and the tables of their rows; what a place lacks is NaN."""
         for label, places in by_place.items():

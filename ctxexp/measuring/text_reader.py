@@ -16,8 +16,8 @@ from ctxexp.dataset import Corpus, TextStream
 from ctxexp.engines import Engine
 from ctxexp.maths.resampling import Clusters, Stream
 from ctxexp.measuring.record import Record
+from ctxexp.measuring.word_measures import WordMeasure, add_words, word_columns
 from ctxexp.measuring.word_rows import Intervals, mix_info
-from ctxexp.measuring.writing import WordMeasure, word_columns, write_words
 from ctxexp.metrics import Metric
 from ctxexp.progress import Progress
 from ctxexp.results.results import AVERAGED
@@ -163,7 +163,7 @@ def measure_summed(
                 above=scores - measure.levels[""][0].value if measure.levels else None,
                 n_clusters=np.minimum(contexts, text.n_shards),  # a word's sentences are dealt to shards by chance
             )
-    write_words(record, measures, Clusters(text.unit, text.n_shards, *np.empty((2, 0), np.int64)), numbers)
+    add_words(record, measures, Clusters(text.unit, text.n_shards, *np.empty((2, 0), np.int64)), numbers)
     layers, given = numbers if len(numbers) < encoder.n_layers else (), record.info
     info = replace(
         given,

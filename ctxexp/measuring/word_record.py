@@ -18,8 +18,8 @@ from ctxexp.maths.statistics import finite_mean
 from ctxexp.maths.word_mix import MixedWords
 from ctxexp.measuring.baseline_levels import FIRST, BaselineLevels
 from ctxexp.measuring.record import Statistics, number
+from ctxexp.measuring.word_measures import WordMeasure, word_columns
 from ctxexp.measuring.word_rows import WordRows
-from ctxexp.measuring.writing import WordMeasure, word_columns
 from ctxexp.metrics import GroupMean, Metric
 from ctxexp.occurrences import Occurrences
 

@@ -14,9 +14,9 @@ from ctxexp.errors import plugin_call
 from ctxexp.groups import Block, Place, WordReader, call_metric
 from ctxexp.measuring.baseline_levels import BaselineLevels
 from ctxexp.measuring.record import Record
+from ctxexp.measuring.word_measures import add_words
 from ctxexp.measuring.word_record import INFLUENCED, ClusterInfluence, ClusterShares, WordRecord
 from ctxexp.measuring.word_rows import WordRows
-from ctxexp.measuring.writing import write_words
 from ctxexp.metrics import GroupMean, Metric
 from ctxexp.occurrences import Occurrences
 from ctxexp.progress import Progress
@@ -39,7 +39,7 @@ def measure_words(words: WordRows, record: Record, progress: Progress | None = N
                 work.measure(place)
                 stage.advance(1)
         measures = {label: one.measure(label, words, work.baselines) for label, one in work.collected.items()}
-        write_words(record, measures, words.occurrences.clusters, words.store.layer_numbers)
+        add_words(record, measures, words.occurrences.clusters, words.store.layer_numbers)
         record.tables |= work.observer_tables(record.tables)
     sources = {label: work.baselines.baseline_source(label) for label in measures}
     record.set_info(words.describe(record.info, len(work.baselines.sample.samples[0])), sources)

@@ -51,17 +51,17 @@ class WordMeasure:
     n_clusters: np.ndarray | None = None
 
 
-def write_words(record: Record, measures: Mapping[str, WordMeasure], clusters: Clusters, layers: Sequence[int]) -> None:
+def add_words(record: Record, measures: Mapping[str, WordMeasure], clusters: Clusters, layers: Sequence[int]) -> None:
     """Add measures, by label, to a record; intervals draw the clusters anew."""
     places = [Place.of(layer) for layer in layers]
-    record.write_statistics({label: dict(zip(places, one.statistics, strict=True)) for label, one in measures.items()})
+    record.add_statistics({label: dict(zip(places, one.statistics, strict=True)) for label, one in measures.items()})
     resamples = Resamples(clusters, record.bootstrap, np.random.default_rng([record.seed, Stream.RESAMPLE]))
     for label, measure in measures.items():
-        write_measure(record.values, label, measure, resamples)
+        add_measure(record.values, label, measure, resamples)
         record.tables |= _tables(label, measure, layers)
 
 
-def write_measure(values: Values, label: str, measure: WordMeasure, resamples: Resamples) -> None:
+def add_measure(values: Values, label: str, measure: WordMeasure, resamples: Resamples) -> None:
     """Add `raw` with its interval, and by each baseline `baseline`, `adjusted` and the share of the room above."""
     metric = measure.metric
     if measure.raw is not None:
