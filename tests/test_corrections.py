@@ -95,7 +95,7 @@ def contextual_influence(noise: float) -> list[float]:
         return np.zeros((1, 3))
 
     kept = SimpleNamespace(of=keep)
-    design: Any = SimpleNamespace(same_place=same_place, clusters=clusters, words=np.ones(2), resamples=kept)
+    design: Any = SimpleNamespace(same_place=same_place, clusters=clusters, words_in_block=np.ones(2), resamples=kept)
     metric = Contextuality()
     metric.resampling = np.random.default_rng(0), 3
     metric._estimate(design, np.ones((2, 2)))

@@ -123,7 +123,7 @@ def test_a_secret_in_clear_is_refused_before_anything_is_written(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ([*RUN[:1], "--hlep", "sink.watch.pin=hunter22", *RUN[1:]], "arguments: --hlep sink.watch.pin=... dataset"),
+        ([*RUN[:1], "--hlep", "sink.watch.pin=hunter22", *RUN[1:]], "arguments: --hlep; ctxexp"),
         (["sink.watch.pin=hunter22", "--help", "sink=watch", *RUN], credentials.RULE),
         (["ui", "--api-key=hunter22"], credentials.RULE),
         (["ui", "uri=http://me:hunter22@host"], credentials.RULE),
