@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import permutations, product
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,12 @@ import pytest
 from ctxexp_compare import Cka, InformationImbalance, Linearity, Sample, linearity, matrices, within
 from ctxexp_compare.cka import u_centred
 from ctxexp_compare.contract import NullDistribution
-from ctxexp_compare.layer_choice import choice, families, winner
+from ctxexp_compare.layer_choice import choice, families, tasks, winner
 from scipy.optimize import brentq
 from scipy.stats import truncnorm
 
 from ctxexp.maths import Resamples
+from ctxexp.results import Estimates, Key
 
 STRATA = np.repeat(np.arange(8), 2)
 
@@ -252,6 +254,44 @@ def linear_moves() -> float:
     return float(np.var(score.influence[order]) / np.var(plain))
 
 
+CHAIN = np.random.default_rng(712).normal(size=(7, 6))  # which families they are depends on the kind of linkage
+
+
+def together(number: Any) -> np.ndarray:
+    return np.array(number)[:, None] == np.array(number)
+
+
+def joined_by_hand() -> np.ndarray:
+    """Tasks whose groups were joined, the most alike first, while these correlate by enough in the mean over pairs."""
+    r, groups = np.corrcoef(families.centre(CHAIN)), [[i] for i in range(len(CHAIN))]
+    while len(groups) > 1:
+        mean, a, b = max((r[np.ix_(a, b)].mean(), a, b) for a, b in permutations(groups, 2))
+        if mean < families.CORRELATION:
+            break
+        groups = [group for group in groups if group not in (a, b)] + [a + b]
+    return together([next(i for i, group in enumerate(groups) if task in group) for task in range(len(CHAIN))])
+
+
+DRAWS = np.random.default_rng(0).normal(size=(3, 50)).cumsum(axis=0)
+
+
+def told_covariance() -> np.ndarray:
+    """Of three layers' scores, one of whose draws has no value, in points."""
+    key = Key("sts", "all")
+    one: Any = SimpleNamespace(
+        by_key={key: Estimates(*np.zeros((3, 3)))},
+        replicates={key: np.hstack([DRAWS, [[np.nan], [0.0], [0.0]]])},
+        info=SimpleNamespace(model=SimpleNamespace(layers=())),
+    )
+    run: Any = SimpleNamespace(keys={"a task": key}, points=100.0)
+    return tasks._scores(run, "a task", [one])[1]
+
+
+def covariance_by_hand() -> np.ndarray:
+    moves = 100 * (DRAWS - DRAWS.mean(axis=1, keepdims=True))
+    return moves @ moves.T / 49
+
+
 DUNNETT = 1.916  # the one-sided 95% quantile of the larger of two normals that correlate by 1/2
 ROWS: dict[str, tuple[Callable[[], Any], Any, float]] = {
     "the spread of CKA within words is that of every permutation": (spread_over_drawn, 1, 0.04),
@@ -292,6 +332,12 @@ ROWS: dict[str, tuple[Callable[[], Any], Any, float]] = {
     "what a lower layer loses at the most": (loss_of_first_layer, 10 + 1.96, 0.005),
     "tasks a little less alike are no family": (lambda: families_at(ALIKE - 0.03), 0, 0),
     "a little more alike they are": (lambda: families_at(ALIKE + 0.03), 2, 0),
+    "tasks are joined by the mean over pairs": (
+        lambda: together(families.families_by_correlation(CHAIN)),
+        joined_by_hand,
+        0,
+    ),
+    "scores of one task go together as their draws do": (told_covariance, covariance_by_hand, 1e-9),
     "the error of a mean over two tasks by their items": (item_spread, 5 / 4, 1e-9),
     "nine tasks are few: Student's quantile": (task_spread, (2.3060 / 1.9600) ** 2 * np.ones((3, 3)), 1e-4),
     "maps share rows: a fifth held out": (linear_moves, 1 + 1 / (1 - 1 / linearity.FOLDS), 0.05),
