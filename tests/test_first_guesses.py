@@ -121,6 +121,7 @@ NAMED = [  # the words, and what the answer names
     ("bert mine.txt metric=[anisotropy, contextuality]", "a list is typed without spaces"),
     ("models=bert,gpt2", "did you mean 'model'"),
     ("bert mine.txt seed=1,2", "ctxexp -m seed=1,2"),
+    ("bert mine.txt hydra.run.dir=foo", "tracking.folder="),
     ("bert mine.txt transform=zca", "did you mean 'whitening'?"),
     ("bert-base-uncased mine.txt", "no checkpoint bert-base-uncased"),
     ("model=bert-base-uncased mine.txt", "not in the hub's cache"),

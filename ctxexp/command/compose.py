@@ -200,6 +200,8 @@ def check_overrides(overrides: Iterable[str]) -> list[Override]:
             raise ConfigError(no_word(text))
         one = _parse_one(text)
         key = one.get_key_element()
+        if key.startswith(("hydra.run.", "hydra.sweep.")):
+            raise ConfigError(f"{key}= changes nothing: results lie in the folder that tracking.folder= names")
         if key in GROUPS and (before := first.setdefault(key, text)) != text:
             raise ConfigError(
                 f"{key} is given twice, {line(before, 80)} and {line(text, 80)}: leave one out, or sweep with "
