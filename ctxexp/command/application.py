@@ -29,7 +29,7 @@ from ctxexp.files import check_place, check_writable, disk_error_message, is_dis
 from ctxexp.files.job_folder import new_id, read_state, try_state
 from ctxexp.files.process import process_tags, watch_parent_in_workers
 from ctxexp.jobs import error_message
-from ctxexp.jobs.ending import answered, last_failure, open_sweep, settled
+from ctxexp.jobs.ending import last_answer, last_failure, open_sweep, settle_command
 from ctxexp.jobs.sending import check_sinks
 from ctxexp.plugins.arguments import convert_value
 from ctxexp.plugins.registry import GROUPS, add_config_folder, config_folder, registry
@@ -96,7 +96,7 @@ def run_experiment(argv: list[str]) -> int:
 def _run(flags: Namespace, *, has_document: bool) -> Document | int:
     """Run what the flags say; the exit status, or what was found too."""
     status = _run_application(flags)
-    runs, folder = answered()  # left by the jobs, of which Hydra returns nothing
+    runs, folder = last_answer()  # left by the jobs, of which Hydra returns nothing
     if not has_document or not runs:
         return status
     files = (folder / name for name in (REPORT, "comparison.csv", "results.csv"))
@@ -130,7 +130,7 @@ def _run_one(overrides: Sequence[str]) -> int:
         check_writable(folder)
     except DiskError as error:
         raise DiskError(f"{error} (tracking.folder=)") from error
-    with settled() as ending:
+    with settle_command() as ending:
         run_job(composed, experiment, folder, own_overrides)
     return ending.status
 
@@ -139,7 +139,7 @@ def _run_sweep(overrides: Sequence[str]) -> int:
     """Check a sweep's first job, and let Hydra run them all; returns the exit status."""
     place = user_path(compose.compose_sweep(overrides).tracking.folder).resolve() / "hydra"
     try:
-        with settled() as ending:
+        with settle_command() as ending:
             _run_hydra(overrides)
         return ending.status
     except BrokenPipeError:

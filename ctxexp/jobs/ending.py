@@ -72,7 +72,7 @@ def last_failure() -> str:
     return _command.failure
 
 
-def answered() -> tuple[Sequence[LabelledResults], Path]:
+def last_answer() -> tuple[Sequence[LabelledResults], Path]:
     """What the last command of this process found, and the folder of its page."""
     return _command.answer
 
@@ -85,7 +85,7 @@ class Ending:
 
 
 @contextmanager
-def settled() -> Iterator[Ending]:
+def settle_command() -> Iterator[Ending]:
     """Settle what the jobs of the block leave, however it ends: by itself, interrupted, or with a worker killed. What
     isn't an end of these is raised, after all is settled."""
     global _command

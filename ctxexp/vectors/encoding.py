@@ -46,7 +46,7 @@ class EncodingPlan(NamedTuple):
     batches: Iterable[np.ndarray]
 
 
-def _unnoticed(batch: np.ndarray) -> None:
+def _ignore(batch: np.ndarray) -> None:
     """No stage moves on."""
 
 
@@ -55,7 +55,7 @@ def encode_into(
     rows_of: RowIndexBuilder,
     encoder: Encoder,
     work: EncodingPlan,
-    done: Callable[[np.ndarray], object] = _unnoticed,
+    done: Callable[[np.ndarray], object] = _ignore,
     results: Iterator[EncodedSentence] | None = None,
 ) -> np.ndarray:
     """Encode the batches of `work` into `writer` and their units into `rows_of`; return the sentence numbers in stored
@@ -372,7 +372,7 @@ def _build(
             members = [([sentences[i] for i in batch.tolist()], int(text.lengths[batch].sum())) for batch in batches]
             if by_engine := engine.encode(encoder, make, members, shards, stage.advance):
                 n_encoded, results = by_engine
-                done = _unnoticed  # the engine moves the stage on itself
+                done = _ignore  # the engine moves the stage on itself
         order = encode_into(writer, rows_of, encoder, EncodingPlan(sentences, stored_words, batches), done, results)
         meta: dict[str, object] = {"key": path.name, "encoder": encoder.name, "corpus": corpus}
         meta |= {"unknown": text.n_unknown_pieces, "pieces": text.n_pieces, "details": dict(encoder.details)}

@@ -17,7 +17,7 @@ import pytest
 
 import ctxexp
 from ctxexp.errors import ModelError, Terminated
-from ctxexp.jobs.ending import note_failure, open_sweep, settled
+from ctxexp.jobs.ending import note_failure, open_sweep, settle_command
 from ctxexp.jobs.sending import send_sweep
 from ctxexp.jobs.sweep import close_sweep
 from ctxexp.report import colours
@@ -32,7 +32,7 @@ from pathlib import Path
 import hydra, numpy as np
 from omegaconf import OmegaConf
 from ctxexp.jobs import sweep
-from ctxexp.jobs.ending import settled
+from ctxexp.jobs.ending import settle_command
 from ctxexp.command.job import current_job
 from ctxexp.errors import ModelError
 from ctxexp.jobs import job, new_run, save
@@ -65,7 +65,7 @@ def write_summary(pairs, folder, *args, **links):
 
 if __name__ == "__main__":
     sweep.write_summary = write_summary
-    with settled() as ending:
+    with settle_command() as ending:
         task()
     print("workers left:", len(multiprocessing.active_children()))
     sys.exit(ending.status)
@@ -214,7 +214,7 @@ def test_a_sweep_ended_between_its_jobs_is_killed(
         compared.extend(label for label, _ in pairs)
 
     monkeypatch.setattr("ctxexp.jobs.sweep.write_summary", write_summary)
-    with pytest.raises(Terminated), settled():
+    with pytest.raises(Terminated), settle_command():
         application()
     assert compared == ["bert"]
     assert {n: run.info.status for n, run in runs(app).items()} == {
@@ -227,19 +227,19 @@ def test_a_sweep_ended_between_its_jobs_is_killed(
 
 
 def test_an_earlier_commands_failed_job_is_no_part_of_this_one() -> None:
-    with settled() as ending:
+    with settle_command() as ending:
         note_failure(ModelError("no such checkpoint"))
     assert ending.status == 1
-    with pytest.raises(ZeroDivisionError), settled():
+    with pytest.raises(ZeroDivisionError), settle_command():
         _ = 1 / 0
-    with settled() as ending:
+    with settle_command() as ending:
         pass
     assert ending.status == 0
 
 
 def test_a_worker_that_the_system_kills_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     dies = joblib.delayed(exec)("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
-    with settled() as ending:
+    with settle_command() as ending:
         joblib.Parallel(n_jobs=2)([dies, dies])
     assert ending.status == 1
     [line] = capsys.readouterr().err.splitlines()
