@@ -6,11 +6,7 @@ import logging
 from collections.abc import Mapping
 from typing import get_type_hints
 
-from ctxexp.command.config import (
-    RunOptions,
-    leaves,
-    parse_config,
-)
+from ctxexp.command.config import RunOptions, leaves, parse_config
 from ctxexp.command.experiment import Experiment
 from ctxexp.command.options import plain_config
 from ctxexp.errors import SYNONYMS, CtxexpError

@@ -25,14 +25,14 @@ from ctxexp.files import (
     write_csv,
     write_file,
 )
+from ctxexp.results.finding import Finding
 from ctxexp.results.run_info import RunInfo
+from ctxexp.results.values import COLUMNS, Key
 
 if TYPE_CHECKING:
     import pandas as pd
     from pydantic import TypeAdapter
 
-from ctxexp.results.finding import Finding
-from ctxexp.results.values import COLUMNS, Key
 
 RESULTS_FILE, FRAME, REPLICATES, FINDINGS = "results.json", "results.parquet", "replicates.npz", "findings.json"
 FORMAT = 2  # of these files
