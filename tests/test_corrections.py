@@ -236,7 +236,7 @@ ROWS: dict[str, tuple[Callable[[], Any], Any]] = {
         lambda: bands(np.array([9] * 4 + [8, 8, 4, 4, 3, 3, 3, 3, 1, 1, 1]), 0.2).tolist(), [0] * 6 + [1] * 6 + [1] * 3,
     ),
     "a stratum has `least` rows, the rest joins the last": (
-        lambda: pool(np.array([1, 2, 3, 1, 1]), 3).tolist(), [0, 0, 1, 1, 1],
+        lambda: [*pool(np.array([1, 2, 3, 1, 1]), 3), *pool(np.array([1, 1]), 3)], [0, 0, 1, 1, 1, 0, 0],
     ),
     "a fifth and fifty are what baseline=frequency_matched takes": (
         lambda: [FrequencyMatched().share, FrequencyMatched().least], [0.2, 50],

@@ -10,7 +10,7 @@ import pytest
 
 from ctxexp import Corpus, Occurrences
 from ctxexp.errors import ConfigError
-from ctxexp.matched_baselines import bands, pool, strata_baseline
+from ctxexp.matched_baselines import bands, strata_baseline
 from ctxexp.maths.resampling import Clusters
 from ctxexp.occurrences import Groups
 from tests.composed import composed
@@ -104,12 +104,6 @@ def test_matched_levels_are_read_between_the_rungs() -> None:
 def test_one_sentence_is_too_few() -> None:
     with pytest.raises(ConfigError, match="the baseline needs at least 2 distinct sentences, the corpus has 1"):
         next(OnePerSentence().groups(index(1)[0], np.random.default_rng(0)))
-
-
-def test_neighbouring_classes_are_pooled_until_they_suffice() -> None:
-    assert pool(np.array([5, 1, 1, 4, 0, 9, 1]), 5).tolist() == [0, 1, 1, 1, 2, 2, 2]
-    assert pool(np.array([1, 1]), 5).tolist() == [0, 0]
-    assert pool(np.array([7, 7, 7]), 5).tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("share", [0.1, 0.2, 0.5])

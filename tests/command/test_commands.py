@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ctxexp import Register, __version__, hookimpl
+from ctxexp import __version__
 from ctxexp.errors import DiskError
-from tests.composed import forget_plugin_files, registry_of, run_command_line
+from tests.composed import forget_plugin_files, run_command_line
 from tests.sample_results import results
 
 SHOUT = """
@@ -64,19 +64,6 @@ def test_a_control_is_a_control_and_a_sink_a_sink(tmp_path: Path, capsys: pytest
             assert f"{kind} 'odd': expected a ctxexp.{kind.title()}, got dict" in capsys.readouterr().err
     finally:
         forget_plugin_files()
-
-
-def test_own_verbs_come_by_the_hook_and_stay_unique() -> None:
-    class Twice:
-        @hookimpl
-        def register_commands(self, register: Register) -> None:
-            register("ui", print)
-
-    registry = registry_of([("twice", Twice())])
-    assert "registers command 'ui', which plugin 'ctxexp' already supplies" in registry.broken[0]
-    verbs = ["cache", "conform", "demo", "models", "plugins", "report", "run", "ui", "upload"]
-    assert registry.names("command") == verbs
-    assert all(registry.find("command", verb).summary for verb in verbs)
 
 
 def test_run_is_the_verb_that_may_be_left_out(capsys: pytest.CaptureFixture[str]) -> None:

@@ -83,7 +83,7 @@ def test_a_word_of_its_own(word: str, override: str, folder: Path) -> None:
 
 
 def test_a_location_is_its_long_form(folder: Path) -> None:
-    for place in ("gpt", "./bert", "./gpt \u00fc:7", "b\u00e9rt, 2", str(folder / "gpt"), "~/gpt", "a/b", "../x/gpt/"):
+    for place in ("./gpt \u00fc:7", "b\u00e9rt, 2", "~/gpt", "a/b"):
         for model in (config_of([place, "mine.txt"]).model, configured(place, "mine.txt").model):
             assert (model.name, model.arguments["checkpoint"]) == ("huggingface", place), place
 

@@ -176,9 +176,6 @@ def test_the_share_of_first_places_is_that_of_a_loop() -> None:
     assert _first_share(Occurrences.of(row_index_of(of), of, min_contexts=10_000)).tolist() == []
 
 
-# The config's words for them.
-
-
 # Baselines of twins.
 
 KINDS = ("word", "sentence")

@@ -117,7 +117,7 @@ def test_drawn_files_are_read_as_python_reads_them_or_refused(kind: str, tmp_pat
     assert all(str(tmp_path) in one or "has no sentence" in one for one in refusals)  # the file is named
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".arrow", ".feather"])
+@pytest.mark.parametrize("suffix", [".csv", ".ndjson", ".parquet", ".arrow", ".feather"])
 def test_each_kind_of_table_gives_the_same_texts(suffix: str, tmp_path: Path) -> None:
     rows = {
         "id": [10, 11, 12, 13, 14],
@@ -126,18 +126,17 @@ def test_each_kind_of_table_gives_the_same_texts(suffix: str, tmp_path: Path) ->
     }
     table, file = pd.DataFrame(rows), tmp_path / f"rows{suffix}"
     write: dict[str, Callable[[], object]] = {
-        ".csv": lambda: table.to_csv(file, index=False), ".tsv": lambda: table.to_csv(file, index=False, sep="\t"),
-        ".json": lambda: table.to_json(file, orient="records"), ".parquet": lambda: table.to_parquet(file),
+        ".csv": lambda: table.to_csv(file, index=False), ".parquet": lambda: table.to_parquet(file),
+        ".ndjson": lambda: table.to_json(file, orient="records", lines=True), ".arrow": lambda: None,
         ".feather": lambda: pyarrow.feather.write_feather(table, file, compression="uncompressed"),
     }  # fmt: skip
     with pa.ipc.new_stream(str(tmp_path / "rows.arrow"), pa.Table.from_pandas(table).schema) as stream:
         stream.write(pa.Table.from_pandas(table))
-    if suffix != ".arrow":
-        write.get(suffix, lambda: table.to_json(file, orient="records", lines=True))()
+    write[suffix]()
     assert read(file, "column 'text', 5 rows, 1 without text left out") == ["The bank .", "NA", "007", "A dog, a cat"]
     with pytest.raises(DataError, match="no column 'body'; it has 'id', 'text', 'n'"):
         read(file, column="body")
-    if suffix not in (".csv", ".tsv"):
+    if suffix != ".csv":
         with pytest.raises(DataError, match="holds 10; expected a text, or a list of words"):
             read(file, column="id")
 

@@ -139,15 +139,6 @@ def test_two_rows_have_an_influence_and_one_a_score() -> None:
     assert none.shape == (3, 2)
 
 
-def test_three_rows_have_each_ones_share_of_the_mean_cosine() -> None:
-    """The pseudo-values of leaving one of three rows out, which leaves the cosine of the other two."""
-    x = np.random.default_rng(0).normal(size=(3, 5))
-    left = np.array([float(mean_cosine(np.delete(x, i, axis=0))) for i in range(3)])
-    expected = -(left - left.mean()) * np.sqrt(2 / 3)
-    np.testing.assert_allclose(resampling.mean_cosine_influence(x[None])[0], expected, atol=1e-12)
-    np.testing.assert_allclose(resampling.jackknife(x[None], mean_cosine)[0], expected, atol=1e-12)
-
-
 def test_a_summary_of_few_values_omits_undefined_parts() -> None:
     assert summary(np.array([5.0, 1.0])) == pytest.approx({"raw": 3, "median": 3, "sd": np.sqrt(8), "n": 2})
     assert summary(np.array([5.0])) == pytest.approx({"raw": 5, "median": 5, "sd": np.nan, "n": 1}, nan_ok=True)

@@ -75,19 +75,6 @@ def test_rounding_is_no_spread_of_the_smallest_random_group() -> None:
         assert (Key("m", "baseline") in results.by_key) == known
 
 
-class Fails(GroupMean):
-    over = "word"
-
-    def __init__(self, at: int) -> None:
-        super().__init__()
-        self.at = at
-
-    def score(self, x: np.ndarray) -> np.ndarray:
-        if x.shape[-2] == self.at:
-            raise ZeroDivisionError("no norm")
-        return np.abs(x).mean(axis=(-1, -2), dtype=np.float64)
-
-
 class Bare(Metric):
     """Gives what it is told to."""
 
@@ -112,7 +99,7 @@ def test_statistics_are_numbers_by_name(found: object) -> None:
     assert not results.replicates  # it has none of its own
 
 
-class Hasty(Fails):
+class Hasty(OfMany):
     def __init__(self) -> None:
         pass
 
@@ -152,28 +139,13 @@ def drawn(*groups: list[Any], endless: bool = False) -> list[list[int]]:
     return [rows.tolist() for rows in found]
 
 
-def test_random_groups_are_any_rows_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_groups_are_any_rows_there_are_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(baseline_levels, "MAX_GROUPS", 3)
-    assert drawn([0]) == [[0]]
     assert drawn([0, 3], [1, 1], [2]) == [[0, 3], [1, 1], [2]]
-
-
-@pytest.mark.parametrize(
-    ("groups", "message"),
-    [
-        ([], "gave no group, or an empty one"),
-        ([[0], [-1, 2]], r"gave .*; expected numbers of rows, from 0 to 3"),
-        ([[0], [1, 4]], r"gave .*; expected numbers of rows, from 0 to 3"),
-        ([[True]], r"gave .*; expected numbers of rows, from 0 to 3"),
-    ],
-)
-def test_other_groups_are_refused(groups: list[list[Any]], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(baseline_levels, "MAX_GROUPS", 3)
-    with pytest.raises(MetricError, match=f"^baseline 'gives' {message}$"):
-        drawn(*groups)
-
-
-def test_groups_without_end_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(baseline_levels, "MAX_GROUPS", 3)
+    with pytest.raises(MetricError, match=r"^baseline 'gives' gave no group, or an empty one$"):
+        drawn()
+    for odd in ([-1, 2], [1, 4], [True]):
+        with pytest.raises(MetricError, match=r"^baseline 'gives' gave .*; expected numbers of rows, from 0 to 3$"):
+            drawn([0], odd)
     with pytest.raises(MetricError, match="gave more than 3 groups"):
         drawn([0], endless=True)

@@ -137,25 +137,18 @@ def test_curves_mixes_and_table_are_those_of_a_loop(tmp_path: Path) -> None:
     assert stated == run_info(measures={"m": {**given, "variant": ""}}).measures["m"]
 
 
-def test_the_transform_is_fitted_on_distinct_sentences_by_layer() -> None:
+@pytest.mark.parametrize("other", [False, True])
+def test_the_transform_is_fitted_on_distinct_sentences_or_on_another_text(other: bool) -> None:
     corpus, vectors = place()
     again = Corpus("gold", (*corpus.sentences, *corpus.sentences[:9]), corpus.pairs)  # repeated ones count once
     vectors.stack = np.concatenate([vectors.stack, vectors.stack[:, :9]], axis=1)
-    results = run(again, vectors, transform=Standardize)
-    spaces = [*vectors.stack, *averaged(vectors)]
-    fitted = [Standardize().fit(x[:N]).apply(x) for x in spaces]
-    check(results, again, fitted[:N_LAYERS], fitted[N_LAYERS:])
-
-
-def test_or_on_another_text() -> None:
-    corpus, vectors = place()
     text = Vectors(9, 17)
+    fit = np.delete(text.stack, 3, axis=1) if other else vectors.stack[:, :N]
     text.stack[:, 3] = np.nan  # one of its sentences has no vector
-    results = run(corpus, vectors, transform=Standardize, text=text)
-    kept = np.delete(text.stack, 3, axis=1)
-    fits = [*kept, kept[[2, 3]].mean(0), kept[[0, 2]].mean(0)]
-    fitted = [Standardize().fit(f).apply(x) for f, x in zip(fits, [*vectors.stack, *averaged(vectors)], strict=True)]
-    check(results, corpus, fitted[:N_LAYERS], fitted[N_LAYERS:])
+    results = run(again, vectors, transform=Standardize, text=text if other else None)
+    spaces = [*vectors.stack, *averaged(vectors)], [*fit, fit[[2, 3]].mean(0), fit[[0, 2]].mean(0)]
+    fitted = [Standardize().fit(f).apply(x) for x, f in zip(*spaces, strict=True)]
+    check(results, again, fitted[:N_LAYERS], fitted[N_LAYERS:])
 
 
 @pytest.mark.parametrize("calibrated", [False, True])

@@ -10,7 +10,7 @@ from ctxexp_scale.bounded import Bound
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxexp import Block, Corpus, Occurrences, Sense
+from ctxexp import Block, Corpus, Occurrences
 from ctxexp.errors import MetricError
 from ctxexp.occurrences import Groups
 from ctxexp.testing.transforms import MemoryRowIndex
@@ -163,17 +163,6 @@ def test_bounded_rows_are_those_of_a_plain_loop(bounded: bool) -> None:
     assert lists(occurrences.by_sentence) == lists(occurrences.distinct) == by_sentence
     places = index.positions if bounded else [place for at in having for place in range(len(at))]
     np.testing.assert_array_equal(occurrences.places, places)
-
-
-def test_labelled_words_are_found_beside_words_without_a_row() -> None:
-    """Words of as many labels stand in the alphabet's order."""
-    senses = (Sense(0, 0, "x"), Sense(0, 2, "y"), Sense(1, 0, "z"), Sense(1, 1, "no row"), Sense(1, 2, "x"))
-    corpus = Corpus("senses", Corpus.of("", [["b", "?", "a"], ["a", "?", "b"]]).sentences, senses=senses)
-    index = Placed(["a", "b"], np.array([1, 0, 0, 1]), np.array([0, 2, 4]), np.arange(2))
-    index.positions = np.array([0, 2, 0, 2])
-    groups = Occurrences.of(index, corpus, min_contexts=1).by_sense
-    assert lists(groups) == {"a": [1, 2], "b": [0, 3]}
-    assert (list(groups.keys), groups.labels) == (["a", "b"], [("y", "z"), ("x", "x")])
 
 
 X = np.arange(24.0).reshape(3, 2, 4)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 
 import ctxexp
-from ctxexp import Block, Corpus, EncodedSentence, Encoder, Group, Metric, Pair, Results, Sentence
+from ctxexp import Block, Corpus, EncodedSentence, Encoder, Group, Metric, Results, Sentence
 from ctxexp.command import Experiment, configured
 from ctxexp.maths import mean_cosine
 from ctxexp.results import Key
@@ -54,43 +53,6 @@ def test_a_text_that_fits_itself_counts_its_sentences_once(tmp_path: Path) -> No
     assert fit is not None
     assert (fit.text, fit.transductive, fit.overlap, fit.sentences) == ("target", True, 1, 40)
     assert ran(tmp_path).info.transform.fit is None
-
-
-class Asked(Metric):
-    """Keeps the corpora that it was asked whether it can measure."""
-
-    over = "word"
-
-    def __init__(self, corpora: list[Corpus]) -> None:
-        self.corpora = corpora
-
-    def require(self, corpus: Corpus) -> None:
-        self.corpora.append(corpus)
-
-    def update(self, group: Group) -> None: ...
-
-    def compute(self) -> dict[str, float]:
-        return {}
-
-
-class AskedForPairs(Asked):
-    over = "pair"
-
-
-BOUND = ("words.max_contexts=6", "words.max_sentences=5")
-
-
-def test_pairs_are_asked_for_in_the_whole_text(tmp_path: Path) -> None:
-    """And words among those that a bound leaves."""
-    whole = replace(CORPUS, pairs=(Pair(0, 1, 1.0, "x"), Pair(2, 3, 2.0, "x")))
-    words: list[Corpus] = []
-    pairs: list[Corpus] = []
-    metrics = {"s": SelfSimilarity, "words": partial(Asked, words), "pairs": partial(AskedForPairs, pairs)}
-    some = experiment(tmp_path, *BOUND, text=whole, metrics=metrics)
-    assert "s" in some.run(tmp_path).tables  # though pairs are measured after words
-    asked = words[0].fingerprint, pairs[0].fingerprint
-    assert asked == (some.corpus.fingerprint, whole.fingerprint)
-    assert asked[0] != asked[1]
 
 
 class Coarseness(Metric):

@@ -162,8 +162,7 @@ def test_groups_are_a_word_s_labelled_rows_in_order() -> None:
         row = int(index.offsets[index.stored_of[sense.sentence]]) + sense.position
         word = corpus.sentences[sense.sentence].words[sense.position].lower()
         expected.setdefault(word, []).append((row, sense.label))
-    assert sorted(map(str, groups.keys)) == sorted(expected)
-    assert (np.diff(groups.counts) >= 0).all()
+    assert list(groups.keys) == sorted(expected, key=lambda word: (len(expected[word]), word))
     for i, (word, labels) in enumerate(zip(groups.keys, groups.labels, strict=True)):
         rows = groups.rows[groups.starts[i] : groups.starts[i + 1]].tolist()
         assert list(zip(rows, labels, strict=True)) == sorted(expected[str(word)])

@@ -163,9 +163,3 @@ def test_misuse_of_the_metrics_is_named() -> None:
         fed.update(p.group("T"))
     with pytest.raises(MetricError, match=r"^sub-set 'T': vectors of shape \(40, 2, 6\) and 39 gold values, 40 texts"):
         STS().update(Sides(p.x, p.y, p.gold[1:], p.texts).group("T"))
-
-
-# What stands for the measure.
-
-
-# The conformance kit.

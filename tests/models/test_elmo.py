@@ -236,9 +236,6 @@ def test_the_name_changes_with_whatever_changes_the_vectors(tmp_path: Path) -> N
     assert (details["layers"], details["width"], details["checkpoint"]) == (2, 10, files[0]["weight_file"])
 
 
-# ---------------------------------------------------------------- files
-
-
 # ---------------------------------------------------------------- messages
 
 
@@ -275,6 +272,3 @@ def test_damaged_weights_are_named(tmp_path: Path, damage: str, message: str) ->
     _broken_files(tmp_path, damage)
     with pytest.raises(ModelError, match=message):
         elmo(options_file=str(tmp_path / "o.json"), weight_file=str(tmp_path / "w.hdf5"))
-
-
-# ---------------------------------------------------------------- where the files are

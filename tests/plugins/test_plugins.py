@@ -257,12 +257,10 @@ class Faults:
     @hookimpl
     def register_metrics(self, register: Register) -> None:
         register("bad_metric", _BadMetric)
-        register("no_metric", dict)
 
     @hookimpl
     def register_baselines(self, register: Register) -> None:
         register("bad_baseline", _BadBaseline)
-        register("stranger", _Stranger)
 
 
 class _BadModel(Encoder):
@@ -306,10 +304,6 @@ class _BadMetric(GroupMean):
         raise KeyError("by purpose")
 
 
-class _Stranger:
-    name = "stranger"
-
-
 class _BadBaseline(Baseline):
     name = "bad"
 
@@ -328,8 +322,6 @@ class _BadBaseline(Baseline):
         ("control", "bad_rows", "the control failed: KeyError: 'by purpose'"),
         ("transform", "bad_transform", "fit() gave NoneType at layer 0; end it with `return self`"),
         ("metric", "bad_metric", "failed at layer 0, word 'bank' (or one of 1 more of 6 rows): KeyError: 'by purpose'"),
-        ("metric", "no_metric", "expected a ctxexp.Metric, got dict"),
-        ("baseline", "stranger", "expected a ctxexp.Baseline, got _Stranger"),
         ("baseline", "bad_baseline", "baseline 'bad' failed: KeyError: 'by purpose'"),
     ],
 )

@@ -1,17 +1,18 @@
-"""One run's numbers are the same, and go the same ways, wherever they stand; without training none goes anywhere."""
+"""One run's numbers are the same, and go the same ways, wherever they are shown; without training none goes anywhere.
+
+That MLflow has the results' numbers is held by tests/sinks/test_tracking.py.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from mlflow import MlflowClient
 from transformers import AutoTokenizer, BertConfig, BertModel
 
 import ctxexp
@@ -30,21 +31,11 @@ def signs(curve: np.ndarray) -> np.ndarray:
     return np.where(np.abs(steps) >= LEAST, np.sign(steps), 0)
 
 
-def logged(folder: Path, key: str) -> list[np.ndarray]:
-    """The metric's curve in each run of the store, the oldest run first."""
-    client = MlflowClient(f"sqlite:///{folder}/mlflow.db")
-    [experiment] = (e for e in client.search_experiments() if e.name != "Default")
-    runs = client.search_runs([experiment.experiment_id], order_by=["attributes.start_time ASC"])
-    histories = [client.get_metric_history(run.info.run_id, key) for run in runs]
-    return [np.array([point.value for point in sorted(h, key=lambda point: point.step)]) for h in histories]
-
-
-def test_terminal_page_mlflow_and_sentence_agree_on_every_step(
-    tmp_path: Path, empty_store: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_terminal_page_and_sentence_agree_on_every_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shutil.copytree(empty_store, tmp_path, dirs_exist_ok=True)
     monkeypatch.setenv("COLUMNS", "120")
-    words = ["model=bert", "metric=self_similarity", f"tracking.folder={tmp_path}", "figures.explorer=0"]
+    words = ["model=bert", "metric=self_similarity", f"tracking.folder={tmp_path}", "figures.explorer=0", "sink=none"]
     computed = Counter[Key]()
 
     def counted(results: ctxexp.Results, key: Key) -> Finding:
@@ -55,12 +46,11 @@ def test_terminal_page_mlflow_and_sentence_agree_on_every_step(
     assert run_command_line(words) == 0
     assert computed == {Key("self_similarity", "raw"): 1}  # for all that show it
     printed = capsys.readouterr().out
-    assert run_command_line([*words, "transform=center_unit_norm", "bootstrap=0"]) == 0
-    raw, _ = logged(tmp_path, "self_similarity/raw")
     results = ctxexp.Results.load(next(tmp_path.rglob("results.json")).parent)
-    share, (_, raw_when_centred) = results["self_similarity", "share_of_room"], logged(tmp_path, "self_similarity/raw")
+    raw = results["self_similarity", "raw"].to_numpy()
+    centred = ctxexp.measure("bert", metrics="self_similarity", transform="center_unit_norm", bootstrap=0)
     # the share is of what is left without the direction that all words share
-    np.testing.assert_allclose(share, raw_when_centred, atol=0.03)
+    np.testing.assert_allclose(results["self_similarity", "share_of_room"], centred["self_similarity"], atol=0.03)
 
     rows = re.findall(r"^(\d) +(-?[\d.]+) ", printed, re.MULTILINE)
     assert [int(layer) for layer, _ in rows] == list(range(len(raw)))

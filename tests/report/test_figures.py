@@ -52,10 +52,6 @@ def is_rule(axes: Any, line: Any) -> bool:
     return line.get_transform() == axes.get_yaxis_transform()
 
 
-def rules(axes: Any) -> list[float]:
-    return [float(line.get_ydata()[0]) for line in axes.lines if is_rule(axes, line)]
-
-
 def test_a_sweep_draws_the_papers_four_figures_and_an_overview() -> None:
     runs = [("bert", results("bert", 5)), ("gpt2", results("gpt2", 5, seed=1)), ("elmo", results("elmo", 3, seed=2))]
     drawn_charts = charts.sweep_charts(runs)

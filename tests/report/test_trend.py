@@ -85,15 +85,3 @@ def test_a_step_at_the_least_is_claimed_in_at_most_one_of_twenty_texts(error: fl
         rows = y[:, None] + np.array(draws).T
         claims += bool(certain_changes(Estimates(y, y, y), rows, least).any())
     assert claims <= 0.05 * 400
-
-
-def test_replicates_see_a_change_that_intervals_hide() -> None:
-    """Two layers that the same sentences move together, as layers of one text are."""
-    rng = np.random.default_rng(2)
-    common, own = rng.normal(size=400), 0.05 * rng.normal(size=(3, 400))
-    y = np.array([0.0, -0.5, -1.0])
-    estimates = Estimates(y, y - 1.96, y + 1.96)
-    assert not legs_of(estimates)
-    assert legs_of(estimates, y[:, None] + common + own) == [Leg(-1, 0, 2, False)]
-    few = (y[:, None] + common + own)[:, :50]  # too few to know the largest difference
-    assert not legs_of(estimates, few)

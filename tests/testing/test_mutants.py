@@ -24,11 +24,9 @@ from ctxexp import (
     GroupMean,
     Metric,
     Occurrences,
-    Pair,
     Reading,
     Results,
     Run,
-    Sense,
     Sentence,
 )
 from ctxexp.controls import WordsAlone
@@ -350,14 +348,11 @@ def drawn(draw: Callable[[Occurrences, np.random.Generator], np.ndarray | list[i
     return type("Mutant", (Baseline,), {"name": "mutant", "groups": groups})
 
 
-BANK = Sentence.of(["a", "bank"])
 SPANS = Sentence("a bank", ("a", "bank"), ((0, 1), (1, 5)))
 calls = count()
 DATASETS = [
     (lambda: Corpus.of("c", [[f"w{next(calls)}"]]), "sort files and sets"),
     (Corpus("c", (SPANS,)), "the span (1, 5) holds ' ban', the word is 'bank'"),
-    (Corpus("c", (BANK,), (Pair(0, 1, 1.0),)), "outside the 1 sentences"),
-    (Corpus("c", (BANK,), (), (Sense(0, 2, "s"),)), "points to no word"),
 ]
 BASELINES = [
     (drawn(lambda o, rng: rng.choice(o.distinct.rows, 5000)), "has a row twice"),

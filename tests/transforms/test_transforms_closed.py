@@ -158,9 +158,6 @@ def test_the_direction_a_layer_norm_removes_is_none() -> None:
     np.testing.assert_allclose(np.cov(y.T, bias=True), np.diag([1.0] * (d - 1) + [0.0]), atol=1e-6)
 
 
-# A planted space: what repairs it, and what turning it changes.
-
-
 # Through the measuring.
 
 
