@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,16 +17,13 @@ from ctxexp import (
     Baseline,
     Block,
     Corpus,
-    EncodedSentence,
     Group,
     GroupMean,
     Metric,
     Occurrences,
-    Sentence,
     Text,
 )
 from ctxexp.errors import DataError, MetricError
-from ctxexp.maths import mean_cosine
 from ctxexp.metrics import GroupScores
 from ctxexp.results import Key
 from ctxexp.testing import check
@@ -357,31 +354,6 @@ def test_a_broken_metric_is_named_with_layer_and_group(factory: Callable[[], Met
     store, occurrences, _ = world()
     with pytest.raises(MetricError, match=message):
         measure(store, occurrences, {"mine": factory}, OnePerSentence(size=50, redraws=1), seed=0, bootstrap=10)
-
-
-@pytest.mark.parametrize("half", [False, True])
-def test_from_an_encoder_through_the_store(tmp_path: Path, half: bool) -> None:
-    class Half(Hashed):
-        name = "half"
-
-        def encode(self, batch: Sequence[Sentence]) -> Iterable[EncodedSentence]:
-            for e in super().encode(batch):
-                yield EncodedSentence(e.units, e.layers.astype(np.float16))
-
-    corpus = Corpus.of("twice", sentences(60) * 2)
-    options = [f"cache.folder={tmp_path}", "words.deduplicate=false"]
-    encoder, baseline = Half() if half else Hashed(), OnePerSentence(size=50)
-    results = ctxexp.measure(encoder, corpus, metrics=ALL, baseline=baseline, bootstrap=20, options=options)
-    raw = results.by_name["self_similarity/raw"]
-    assert raw[0] == pytest.approx(1, abs=1e-3 if half else 1e-6)
-    assert raw[1] < 0.999
-    assert results.by_name["mev_centred/undefined"][0] == results.info.corpus.words  # no context, no spread
-    assert np.isnan(results.by_name["mev_centred/adjusted"][0])
-    assert np.isfinite(results.by_name["mev_centred/adjusted"][1])
-    word, got = results.tables["self_similarity"].loc[0, ["word", "raw_1"]]
-    encoded = encoder.encode(corpus.sentences)
-    rows = np.array([x for one in encoded for unit, x in zip(one.units, one.layers[1], strict=True) if unit == word])
-    assert got == pytest.approx(float(mean_cosine(rows.astype(np.float64))), abs=1e-6)
 
 
 def test_one_layer_is_in_memory_at_a_time() -> None:
