@@ -10,15 +10,15 @@ import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 import torch
-from ctxexp_compare import Pin, check, pin
+from ctxexp_compare import Pin, Verdict, check, pin
 from ctxexp_compare.light.files import read_matrix
 from ctxexp_compare.light.server import Server
 from ctxexp_compare.light.vectors import changed_neighbours, from_vectors, unit
@@ -29,6 +29,7 @@ from transformers import AutoModel, AutoTokenizer
 
 import ctxexp
 from benchmarks import checks as bench
+from ctxexp.command import Experiment, configured
 from ctxexp.errors import ConfigError, DataError
 from tests.composed import run_command_line
 from tests.seeds import daily_seed
@@ -140,37 +141,60 @@ def test_files_of_vectors_are_read(tmp_path: Path) -> None:
 # causes, by a model
 
 
+class Pipelines(NamedTuple):
+    """Those of the benchmark, of a mini, and their encoders by the folder."""
+
+    plain: bench.Pipeline
+    full: bench.Pipeline
+    encoders: dict[Path, ctxexp.Encoder]
+
+    def check(self, pipeline: bench.Pipeline, candidate: Any, texts: list[str] = bench.TEXTS) -> Verdict:
+        return check(self.encoders[pipeline.folder], candidate, text=texts)
+
+
+@pytest.fixture(scope="module")
+def pipelines(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pipelines]:
+    def make(name: str) -> Pipelines:
+        folder = tmp_path_factory.mktemp(name)
+        plain, full = (bench.Pipeline(name, str(mini(name)), folder, is_full=is_full) for is_full in (False, True))
+        encoders = {one.folder: Experiment(configured(str(one.folder))).encoder for one in (plain, full)}
+        return Pipelines(plain, full, encoders)
+
+    return cache(make)
+
+
 @pytest.mark.parametrize("name", ["bert", pytest.param("gpt2", marks=pytest.mark.nightly)])
-def test_planted_faults_of_a_pipeline_are_named(name: str, tmp_path: Path) -> None:
+def test_planted_faults_of_a_pipeline_are_named(name: str, pipelines: Callable[[str], Pipelines]) -> None:
     """All of the benchmark's, of a mini; computed by transformers alone."""
-    plain, full = (bench.Pipeline(name, str(mini(name)), tmp_path, is_full=is_full) for is_full in (False, True))
-    assert check(str(plain.folder), plain.vectors(bench.TEXTS), text=bench.TEXTS).verdict == "same"
-    for fault, (cause, pipeline, candidate) in bench.planted(plain, full).items():
-        found = check(str(pipeline.folder), candidate, text=bench.TEXTS)
+    made = pipelines(name)
+    assert made.check(made.plain, made.plain.vectors(bench.TEXTS)).verdict == "same"
+    for fault, (cause, pipeline, candidate) in bench.planted(made.plain, made.full).items():
+        found = made.check(pipeline, candidate)
         assert cause in found.cause.split(" and "), (fault, found.sentences)
         assert found.remedy
 
 
-def test_two_causes_together_are_both_named(tmp_path: Path) -> None:
+def test_two_causes_together_are_both_named(pipelines: Callable[[str], Pipelines]) -> None:
     """One behind the other; where nothing fits, no cause is."""
-    full = bench.Pipeline("bert", str(mini("bert")), tmp_path, is_full=True)
+    made, texts = pipelines("bert"), bench.TEXTS[:12]
+    full = made.full
     plants: dict[str, dict[str, Any]] = {
         "pooling and prompt": {"read": partial(full.ids, prompt=""), "pool": partial(full.pool, pooling="cls")},
         "another layer and prompt": {"read": partial(full.ids, prompt="query: "), "layer": 2},
     }
     for causes, plant in plants.items():
-        found = check(str(full.folder), full.vectors(bench.TEXTS, **plant), text=bench.TEXTS)
+        found = made.check(full, full.vectors(texts, **plant), texts)
         assert sorted(found.cause.split(" and ")) == sorted(causes.split(" and ")), found.sentences
         assert found.remedy.count("; ") == 1
-    turned = full.vectors(bench.TEXTS, layer=1)[:, ::-1] + full.vectors(bench.TEXTS)
-    assert check(str(full.folder), turned, text=bench.TEXTS).cause == ""
+    turned = full.vectors(texts, layer=1)[:, ::-1] + full.vectors(texts)
+    assert made.check(full, turned, texts).cause == ""
 
 
-def test_a_model_in_memory_is_asked_as_it_serves(tmp_path: Path) -> None:
+def test_a_model_in_memory_is_asked_as_it_serves(pipelines: Callable[[str], Pipelines]) -> None:
     """Of sentence-transformers, on either side, and whose queries' neighbours change."""
     library = pytest.importorskip("sentence_transformers", reason="the library sentence-transformers is not installed")
-    full = bench.Pipeline("bert", str(mini("bert")), tmp_path, is_full=True)
-    texts, queries = [one.text for one in polysemy().sentences[:40]], ["the bank?", "a river", "which key is mine"]
+    full = pipelines("bert").full
+    texts, queries = [one.text for one in polysemy().sentences[:20]], ["the bank?", "a river", "which key is mine"]
     model = library.SentenceTransformer(str(full.folder), device="cpu")
     assert check(str(full.folder), model, text=texts).verdict == "same"
     assert check(model, str(full.folder), text=texts).verdict == "same"
@@ -541,8 +565,7 @@ def test_mistakes_are_answered(pinned: Pin, tmp_path: Path, capfd: pytest.Captur
 def test_own_texts_need_no_library_that_finds_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "icu4py", None)
     monkeypatch.setitem(sys.modules, "icu4py.breakers", None)
-    assert len(pin("bert").texts) > 40
-    assert check("random_words", "random_words").verdict == "same"
+    assert len(pin("random_words").texts) > 40
 
 
 def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:

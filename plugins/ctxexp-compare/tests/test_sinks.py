@@ -17,7 +17,6 @@ from ctxexp.errors import ConfigError
 from tests.composed import run_command_line
 from tests.shipped import mini
 
-README = Path(__file__).parents[1] / "README.md"
 TEXT = [
     "The river, which was wide, ran to the sea and the old bank of the river was wet.",
     "She went to the bank to get money, and he waited at the river with the dog.",

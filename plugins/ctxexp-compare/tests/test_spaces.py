@@ -130,7 +130,6 @@ def test_runs_opened_one_by_one_are_the_sweeps(sweep: Path) -> None:
     assert whole.matrices["cka"].value == pytest.approx(apart.matrices["cka"].value[np.ix_(order, order)], abs=1e-6)
 
 
-A = "/nowhere/a"
 REFUSED: list[tuple[Callable[[], object], type[CtxexpError], str]] = [
     (lambda: parse_measures("mutual_knn k=x"), ConfigError, "mutual_knn k=x: expected k=<number>"),
     (lambda: run_folders(str(Path(__file__).parent)), ConfigError, "holds no run"),

@@ -7,7 +7,6 @@ import math
 from pathlib import Path
 from typing import Any
 
-import ctxexp_lab
 import numpy as np
 import pytest
 import torch
@@ -17,18 +16,15 @@ from omegaconf import DictConfig
 
 from ctxexp.command import registry
 
-from .tiny_recipes import weights
+from .tiny_recipes import composed, weights
 
 
 def config(text: Path, tmp: Path, *overrides: str) -> DictConfig:
-    from hydra import compose, initialize_config_dir
-
-    with initialize_config_dir(str(Path(ctxexp_lab.__file__).parent / "training" / "conf"), version_base="1.3"):
-        return compose("train", overrides=[
-            "objective=contrastive", f"text={text}", f"folder={tmp}", "tracking=null", "files=[small]", "words=null",
-            "model.rows=4", "steps=4", "log_every=2", "held_out_every=1000", "held_out_limit=8", "precision=float32",
-            "contrastive.length=12", "model.adamw_rate=1e-3", *overrides,
-        ])  # fmt: skip
+    return composed(
+        "objective=contrastive", f"text={text}", f"folder={tmp}", "tracking=null", "files=[small]", "words=null",
+        "model.rows=4", "steps=4", "log_every=2", "held_out_every=1000", "held_out_limit=8", "precision=float32",
+        "contrastive.length=12", "model.adamw_rate=1e-3", *overrides,
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -16,31 +16,17 @@ from ctxexp_lab.curves.rule import StopRule
 import ctxexp
 from ctxexp.command import Experiment, configured
 from ctxexp.errors import ConfigError
-from ctxexp.models import minis
 from ctxexp.results import Estimates
+from tests.planted import PlantedEncoder, vector_of
+
+from .tiny_recipes import network, tokenizer
 
 MEASURES = ("contextuality", "anisotropy", "effective_rank")
 
 
 @pytest.fixture(scope="module")
-def tokenizer() -> Any:
-    from transformers import AutoTokenizer
-
-    return AutoTokenizer.from_pretrained(minis.folder("gpt2"))
-
-
-@pytest.fixture(scope="module")
 def sentences() -> list[str]:
     return [one.text for one in Experiment(configured("gpt2")).corpus.sentences[::40]]
-
-
-def network(tokenizer: Any, seed: int = 0) -> Any:
-    from transformers import GPT2Config, GPT2LMHeadModel
-
-    torch.manual_seed(seed)
-    config = GPT2Config(vocab_size=len(tokenizer), n_embd=16, n_layer=2, n_head=2, n_positions=64,
-                        bos_token_id=0, eos_token_id=0)  # fmt: skip
-    return GPT2LMHeadModel(config).train()
 
 
 def train(model: Any, n: int, curves: LayerCurves | None = None) -> None:
@@ -62,15 +48,15 @@ def states() -> tuple[Any, ...]:
 
 
 def test_a_training_goes_on_as_if_nobody_measured(
-    tokenizer: Any, sentences: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sentences: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CTXEXP_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    plain, model, logged = network(tokenizer), network(tokenizer), {}
+    plain, model, logged = network(), network(), {}
     model.transformer.h[0].eval()
     plain.transformer.h[0].eval()
     curves = LayerCurves(
-        sentences, every=2, tokenizer=tokenizer, log=lambda values, step: logged.update({step: values})
+        sentences, every=2, tokenizer=tokenizer(), log=lambda values, step: logged.update({step: values})
     )
     torch.manual_seed(1)
     train(plain, 4)
@@ -89,16 +75,16 @@ def test_a_training_goes_on_as_if_nobody_measured(
 
 
 def test_values_are_those_of_the_saved_weights(
-    tokenizer: Any, sentences: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sentences: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CTXEXP_CACHE", str(tmp_path / "cache"))
-    model, curves = network(tokenizer), LayerCurves(sentences, every=1, tokenizer=tokenizer)
+    model, curves = network(), LayerCurves(sentences, every=1, tokenizer=tokenizer())
     text = tmp_path / "text.txt"
     text.write_text("\n".join(one.text for one in curves.corpus.sentences), encoding="utf-8")
     with torch.autocast("cpu", torch.bfloat16):  # as an own loop may measure inside of it
         for step in (0, 1):
             curves.step(model, step)
-            for part in (model, tokenizer):
+            for part in (model, tokenizer()):
                 part.save_pretrained(tmp_path / f"step{step}")
             with torch.no_grad():
                 model.transformer.wte.weight.mul_(1.1).add_(0.01)
@@ -110,9 +96,9 @@ def test_values_are_those_of_the_saved_weights(
     assert not np.allclose(one, other, atol=1e-3)
 
 
-def test_the_text_is_bounded_and_fills_the_bands(tokenizer: Any, caplog: pytest.LogCaptureFixture) -> None:
-    curves = LayerCurves(measures=["self_similarity"], tokenizer=tokenizer)
-    curves.step(network(tokenizer), 0)
+def test_the_text_is_bounded_and_fills_the_bands(caplog: pytest.LogCaptureFixture) -> None:
+    curves = LayerCurves(measures=["self_similarity"], tokenizer=tokenizer())
+    curves.step(network(), 0)
     assert len(curves.corpus.sentences) == 256
     assert all(curves.results[0].info.mix.filled)
     assert not [one for one in caplog.records if one.levelno >= logging.WARNING]
@@ -139,21 +125,18 @@ def test_a_rule_stops_only_where_the_whole_interval_is_beyond() -> None:
         StopRule.parse("anisotropy > .95 in layer 3").breach(curve, 0)
 
 
-class Collapsing(ctxexp.Encoder):
+class Collapsing(PlantedEncoder):
     """Vectors of words with some context, and what a training may make of them at its steps 1 to 3: a cone, which loses
     nothing; two dimensions; vectors that have forgotten their words."""
 
     name, n_layers, dim, step = "collapsing", 1, 32, 0
 
-    def encode(self, batch: list[ctxexp.Sentence]) -> list[ctxexp.EncodedSentence]:  # type: ignore[override]
-        encoded = []
-        for sentence in batch:
-            rng = np.random.default_rng(list(sentence.text.encode()))
-            words = np.stack([np.random.default_rng(list(word.encode())).normal(size=32) for word in sentence.words])
-            x = words * (self.step != 3) + rng.normal(size=words.shape) / 2 + 30 * (self.step == 1)
-            x[:, 2:] *= self.step != 2
-            encoded.append(ctxexp.EncodedSentence(sentence.words, x[None].astype(np.float32)))
-        return encoded
+    def layers_of(self, sentence: ctxexp.Sentence) -> list[np.ndarray]:
+        words = np.stack([vector_of(word, 32) for word in sentence.words])
+        context = vector_of(sentence.text, words.size).reshape(words.shape)
+        x = words * (self.step != 3) + context / 2 + 30 * (self.step == 1)
+        x[:, 2:] *= self.step != 2
+        return [x]
 
 
 def test_a_rule_tells_a_collapse_from_a_cone() -> None:
@@ -173,9 +156,9 @@ def test_a_rule_that_cannot_be_read_is_refused(rule: str) -> None:
         StopRule.parse(rule)
 
 
-def test_a_measurement_that_fails_ends_no_training(tokenizer: Any, caplog: pytest.LogCaptureFixture) -> None:
-    text, model = ["The dog ran home.", "The dog sat."], network(tokenizer)
-    curves = LayerCurves(text, every=1, measures=["anisotropy"], tokenizer=tokenizer)
+def test_a_measurement_that_fails_ends_no_training(caplog: pytest.LogCaptureFixture) -> None:
+    text, model = ["The dog ran home.", "The dog sat."], network()
+    curves = LayerCurves(text, every=1, measures=["anisotropy"], tokenizer=tokenizer())
     assert curves.step(model, 0)
     with torch.no_grad():
         model.transformer.h[0].attn.c_attn.weight.fill_(float("nan"))
@@ -183,19 +166,19 @@ def test_a_measurement_that_fails_ends_no_training(tokenizer: Any, caplog: pytes
     assert "step 1 isn't measured" in caplog.text
 
 
-def test_what_can_t_be_measured_is_said_at_the_first_step_not_at_the_first_measured_one(tokenizer: Any) -> None:
+def test_what_can_t_be_measured_is_said_at_the_first_step_not_at_the_first_measured_one() -> None:
     text = ["The dog ran home.", "The dog sat."]
     with pytest.raises(ConfigError, match="tokenizer"):
-        LayerCurves(text, every=500).step(network(tokenizer), 1)
-    curves = LayerCurves(text, measures=["anisotropy"], tokenizer=tokenizer, stop_when="anisotropy > 1 in layer 9")
+        LayerCurves(text, every=500).step(network(), 1)
+    curves = LayerCurves(text, measures=["anisotropy"], tokenizer=tokenizer(), stop_when="anisotropy > 1 in layer 9")
     with pytest.raises(ConfigError, match="layers 0 to 2"):
-        curves.step(network(tokenizer), 1)
+        curves.step(network(), 1)
 
 
-def test_another_training_begins_with_nothing_of_the_one_before(tokenizer: Any, tmp_path: Path) -> None:
-    text, model = ["The dog ran home.", "The dog sat.", "A dog ran."], network(tokenizer)
+def test_another_training_begins_with_nothing_of_the_one_before(tmp_path: Path) -> None:
+    text, model = ["The dog ran home.", "The dog sat.", "A dog ran."], network()
     curves = LayerCurves(
-        text, every=1, measures=["anisotropy"], tokenizer=tokenizer, stop_when="anisotropy > -1 after step 0",
+        text, every=1, measures=["anisotropy"], tokenizer=tokenizer(), stop_when="anisotropy > -1 after step 0",
         folder=tmp_path / "live",
     )  # fmt: skip
     for step in (0, 1):
@@ -204,7 +187,7 @@ def test_another_training_begins_with_nothing_of_the_one_before(tokenizer: Any, 
     assert curves.step(model, 1) == {}
     curves.step(model, 0)  # a lower step
     assert (curves.should_stop, curves.reason, list(curves.results)) == (False, "", [0])
-    assert curves.step(network(tokenizer, seed=1), 0)  # another model at the same one
+    assert curves.step(network(seed=1), 0)  # another model at the same one
     assert list(curves.results) == [0]
     saved = [str(path.relative_to(tmp_path)) for path in sorted(tmp_path.glob("*/*"))]
     assert saved == ["live/step0", "live/step1", "live-2/step0", "live-3/step0"]

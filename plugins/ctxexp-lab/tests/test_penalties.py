@@ -1,44 +1,56 @@
-"""The penalty on contextual vectors: against a double loop and finite differences, and in a training."""
+"""The penalties on cosines: against double loops and finite differences, and in a training."""
 
 from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from ctxexp_lab.training.data import MASK, SPECIAL
 from ctxexp_lab.training.train import TrainingRun
-from ctxexp_lab.training.transformer import APART, Transformer, context_penalty, unrelated_cosine
+from ctxexp_lab.training.transformer import APART, Transformer, context_penalty, mean_cosine, unrelated_cosine
 
 from .tiny_recipes import config
 
 ROWS = ("model.rows=16", "precision=float32")
 
 
-def states(seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Vectors (7, 3, 4) with a common direction, and a mask of two thirds of them."""
-    rng = np.random.default_rng(seed)
-    return rng.normal(size=(7, 3, 4)) * [3.0, 1, 1, 0.5] + [1.0, 0, 0, 0], rng.random((7, 3)) < 0.67
+TEXT = np.random.default_rng(0).random((7, 3)) < 0.67  # of the vectors (7, 3, 4), those of pieces of text
 
 
-def naive_cosine(x: np.ndarray, is_text: np.ndarray) -> float:
-    rows = [(i, x[i, j] / np.linalg.norm(x[i, j])) for i, j in np.argwhere(is_text)]
+def cosine_of_unrelated(x: np.ndarray) -> float:
+    rows = [(i, x[i, j] / np.linalg.norm(x[i, j])) for i, j in np.argwhere(TEXT)]
     pairs = [float(a @ b) for (i, a), (j, b) in itertools.product(rows, rows) if abs(i - j) >= APART]
     return float(np.mean(pairs))
 
 
-def test_the_penalty_and_its_gradient_are_the_definition_s() -> None:
-    x, is_text = states(0)
+def cosine_of_rows(w: np.ndarray) -> float:
+    u = w / np.linalg.norm(w, axis=1, keepdims=True)
+    return sum(float(a @ b) for i, a in enumerate(u) for j, b in enumerate(u) if i != j) / len(w) ** 2
+
+
+@pytest.mark.parametrize(
+    ("penalty", "naive", "shape"),
+    [
+        (lambda x: unrelated_cosine(x, torch.from_numpy(TEXT)), cosine_of_unrelated, (7, 3, 4)),
+        (mean_cosine, cosine_of_rows, (6, 4)),
+    ],
+    ids=["of unrelated pieces in context", "of the rows of a table"],
+)
+def test_a_penalty_and_its_gradient_are_the_definition_s(penalty: Any, naive: Any, shape: tuple[int, ...]) -> None:
+    """In O(N), against a double loop and its finite differences."""
+    x = np.random.default_rng(1).normal(size=shape) * [3.0, 1, 1, 0.5] + [1.0, 0, 0, 0]
     tensor = torch.from_numpy(x).requires_grad_()
-    value = unrelated_cosine(tensor, torch.from_numpy(is_text))
+    value = penalty(tensor)
     value.backward()
-    assert value.item() == pytest.approx(naive_cosine(x, is_text), abs=1e-6)
-    for at in [(0, 0, 0), (3, 1, 2), (6, 2, 3)]:
-        step = np.zeros_like(x)
+    assert value.item() == pytest.approx(naive(x), abs=1e-6)
+    for at in itertools.product((0, 3, 5), *(range(n) for n in shape[1:])):
+        step = np.zeros(shape)
         step[at] = 1e-5
-        slope = (naive_cosine(x + step, is_text) - naive_cosine(x - step, is_text)) / 2e-5
+        slope = (naive(x + step) - naive(x - step)) / 2e-5
         assert tensor.grad[at].item() == pytest.approx(slope, abs=1e-5)
 
 

@@ -1,11 +1,9 @@
-"""The minis' recipe: streams, losses, schedule, optimiser, resumption, export, the verb."""
+"""The minis' recipe: streams, losses, schedule, optimiser, resumption, export."""
 
 from __future__ import annotations
 
-import itertools
 import json
 import lzma
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -24,11 +22,9 @@ from ctxexp_lab.training.data import (
 from ctxexp_lab.training.optimiser import Optimiser
 from ctxexp_lab.training.positions import extrapolate, frequencies, local_attention, sinusoids
 from ctxexp_lab.training.train import TrainingRun, train
-from ctxexp_lab.training.transformer import Transformer, build, mean_cosine
+from ctxexp_lab.training.transformer import Transformer, build
 
-from ctxexp.command import registry
-
-from .tiny_recipes import TINY, config, weights
+from .tiny_recipes import config, weights
 
 # --- data -----------------------------------------------------------------------------------------------------------
 
@@ -166,26 +162,6 @@ def test_causal_loss_is_that_of_the_stock_class(text: Path, tmp_path: Path) -> N
     assert learner.loss(4, 9).item() == pytest.approx(learner.network(x, labels=x).loss.item(), rel=1e-5)
 
 
-def test_the_cosine_regularisers_gradient_is_that_of_the_double_loop() -> None:
-    """In O(N), against its definition by finite differences."""
-    rng = np.random.default_rng(8)
-    w = rng.normal(size=(6, 4)).astype(np.float32)
-
-    def penalty(w: np.ndarray) -> float:
-        u = w / np.linalg.norm(w, axis=1, keepdims=True)
-        return sum(float(a @ b) for i, a in enumerate(u) for j, b in enumerate(u) if i != j) / len(w) ** 2
-
-    tensor = torch.from_numpy(w).requires_grad_()
-    value = mean_cosine(tensor)
-    value.backward()
-    assert value.item() == pytest.approx(penalty(w.astype(np.float64)), abs=1e-6)
-    for i, j in itertools.product(range(6), range(4)):
-        step = np.zeros((6, 4))
-        step[i, j] = 1e-5
-        slope = (penalty(w + step) - penalty(w - step)) / 2e-5
-        assert tensor.grad[i, j].item() == pytest.approx(slope, abs=1e-5)
-
-
 # --- the loop -------------------------------------------------------------------------------------------------------
 
 
@@ -245,24 +221,3 @@ def test_an_exported_transformer_loads_as_it_was(model: str, text: Path, tmp_pat
     assert ([pieces[0], pieces[-1]] == ["[CLS]", "[SEP]"]) == (model == "bert")
     covered = "".join(sentence[a:b] for a, b in sorted(set(out["offset_mapping"])))
     assert covered == sentence.replace(" ", "")
-
-
-# --- the verb -------------------------------------------------------------------------------------------------------
-
-
-def test_the_verb_trains(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["ctxexp"])
-    monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
-    words = [
-        f"text={text}",
-        f"cache={text}/cache",
-        "folder=it",
-        "words=null",
-        "steps=1",
-        "tracking=null",
-        *TINY["gpt2"],
-    ]
-    said = registry().find("command", "train").factory("model=gpt2", *words)
-    assert str(said).startswith("it: held-out loss ")
-    assert (tmp_path / "it" / "export" / "model.safetensors").is_file()

@@ -10,18 +10,16 @@ import shutil
 import sys
 from pathlib import Path
 
-import ctxexp_lab
 import pytest
 import torch
 from ctxexp_lab.training import command
 from ctxexp_lab.training.recipe import check_options
 from ctxexp_lab.training.train import TrainingRun, train
-from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
 from ctxexp.errors import ConfigError, ModelError
 
-from .tiny_recipes import TINY, config
+from .tiny_recipes import TINY, composed, config
 
 
 def kept(folder: Path) -> list[int]:
@@ -95,8 +93,7 @@ def test_commands_of_the_docs_compose() -> None:
     for line in typed:
         words = [re.sub(r",(?![^\[]*\]).*", "", word) for word in shlex.split(re.sub(r"<[^>]*>", "x", line))]
         words = [word for word in words if not word.startswith(("-", "$"))]
-        with initialize_config_dir(str(Path(ctxexp_lab.__file__).parent / "training" / "conf"), version_base="1.3"):
-            cfg = compose("train", overrides=[word for word in words if word != "device=cuda"])
+        cfg = composed(*(word for word in words if word != "device=cuda"))
         if words:
             check_options(cfg)
 
@@ -112,14 +109,14 @@ def _train_to(store: Path, folder: Path, text: Path, *words: str) -> DictConfig:
 
 @pytest.mark.slow
 def test_curves_go_to_one_mlflow_run_across_resumptions(
-    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_store: Path
 ) -> None:
     """Steps are the training's; what a killed training had logged beyond its checkpoint isn't there twice."""
     from mlflow.tracking import MlflowClient
 
     monkeypatch.chdir(tmp_path)  # MLflow puts its folders where it runs
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    store, folder = tmp_path / "mlruns", tmp_path / "a"
+    store, folder = Path(shutil.copytree(empty_store, tmp_path / "mlruns")), tmp_path / "a"
     _train_to(store, folder, text, "stop_after=2")
     shutil.copy(folder / "checkpoint.pt", tmp_path / "early.pt")
     monkeypatch.setattr(TrainingRun, "finish", _fail)

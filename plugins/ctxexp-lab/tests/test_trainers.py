@@ -9,24 +9,10 @@ import pytest
 import torch
 from ctxexp_lab import LayerCurves
 
-from ctxexp.models import minis
+from .tiny_recipes import network, tokenizer
 
 TEXT = [f"The {word} {verb} the bank." for word in ("dog", "man", "cat", "bird") for verb in ("saw", "left", "liked")]
 COLLAPSE, STEPS = 3, 8  # the step after which all vectors are one, and the last one
-
-
-def tokenizer() -> Any:
-    from transformers import AutoTokenizer
-
-    return AutoTokenizer.from_pretrained(minis.folder("gpt2"))
-
-
-def network() -> Any:
-    from transformers import GPT2Config, GPT2LMHeadModel
-
-    torch.manual_seed(0)
-    sizes = {"n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 64, "bos_token_id": 0, "eos_token_id": 0}
-    return GPT2LMHeadModel(GPT2Config(vocab_size=len(tokenizer()), **sizes))
 
 
 def collapse(model: Any) -> None:
@@ -46,10 +32,10 @@ def check(curves: LayerCurves, reported: list[dict[str, float]]) -> None:
     assert curves.should_stop
     assert curves.reason.startswith("step 4: anisotropy 1.000 [")
     curve = [curves.curve(results, "anisotropy").value for results in curves.results.values()]
-    assert [row["layers/anisotropy/01"] for row in reported] == pytest.approx(
-        [float(one[1]) for one in curve], abs=1e-6
+    assert [row["layers/anisotropy/02"] for row in reported] == pytest.approx(
+        [float(one[2]) for one in curve], abs=1e-6
     )
-    assert reported[1]["layers/anisotropy/01"] < 0.9 < reported[2]["layers/anisotropy/01"]
+    assert reported[1]["layers/anisotropy/02"] < 0.9 < reported[2]["layers/anisotropy/02"]
     assert [row.get("layers/stopped") for row in reported] == [None, None, 1.0]
     assert set(curves.frame.step) == {0, 2, 4}
 
@@ -67,7 +53,7 @@ def test_transformers_trainer_reports_and_stops(tmp_path: Path, is_attached: boo
                 collapse(kwargs["model"])
 
         def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
-            self.seen += [logs] if "layers/anisotropy/01" in logs else []
+            self.seen += [logs] if "layers/anisotropy/02" in logs else []
 
     ids = torch.randint(0, 99, (4, 8)).tolist()
     arguments = TrainingArguments(
@@ -82,7 +68,7 @@ def test_transformers_trainer_reports_and_stops(tmp_path: Path, is_attached: boo
         curves.attach(trainer)
     trainer.train()
     assert trainer.state.global_step == 4
-    history = [one for one in trainer.state.log_history if "layers/anisotropy/01" in one]
+    history = [one for one in trainer.state.log_history if "layers/anisotropy/02" in one]
     assert [one["step"] for one in history] == [0, 2, 4]
     check(curves, history)
     check(curves, Collapse.seen[-3:])

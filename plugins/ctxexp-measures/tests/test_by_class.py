@@ -11,37 +11,26 @@ import numpy as np
 import pytest
 from ctxexp_measures.senses.by_class import SelfSimilarityByClass
 
-import ctxexp
-from ctxexp import Corpus, EncodedSentence, Encoder, Metric, Results, Sentence
-from ctxexp.command import registry
+from ctxexp import Corpus, Encoder, Metric, Results, Sentence
 from ctxexp.maths.word_mix import WordMix
 from ctxexp.results import Key
-
-SelfSimilarity = registry().find("metric", "self_similarity").factory
+from tests.planted import PlantedEncoder, measured_in, vector_of
+from tests.shipped import SelfSimilarity
 
 Factory = Callable[[], Metric]
 STRENGTH = {"n": 1.0, "v": 0.5}  # of the cue in the vectors of nouns and verbs
 
 
-def effect(text: str) -> np.ndarray:
-    """A direction of length 1; two of them are all but orthogonal."""
-    x = np.random.default_rng(list(text.encode())).normal(size=256)
-    return x / np.linalg.norm(x)
-
-
-class Cued(Encoder):
+class Cued(PlantedEncoder):
     """Layer 0 is the word; layer 1 adds the sentence's cue, its first word, more to nouns (n...) than to verbs (v...).
     Words of an even number are one token, the others three."""
 
     name, n_layers, dim = "cued", 2, 256
 
-    def encode(self, batch: list[Sentence]) -> list[EncodedSentence]:  # type: ignore[override]
-        found = []
-        for sentence in batch:
-            words = np.stack([effect(word) for word in sentence.words])
-            cue = np.array([STRENGTH.get(w[0], 1) for w in sentence.words])[:, None] * effect(sentence.words[0])
-            found.append(EncodedSentence(sentence.words, np.stack([words, words + cue]).astype(np.float32)))
-        return found
+    def layers_of(self, sentence: Sentence) -> list[np.ndarray]:
+        words = np.stack([vector_of(word, 256) for word in sentence.words])
+        cue = np.array([STRENGTH.get(w[0], 1) for w in sentence.words])[:, None] * words[0]
+        return [words, words + cue]
 
     def token_spans(self, sentences: list[Sentence]) -> list[np.ndarray]:  # type: ignore[override]
         sizes = [[1 if int(w[1:]) % 2 == 0 else 3 for w in s.words] for s in sentences]
@@ -61,11 +50,8 @@ def text(n: int = 160) -> Corpus:
     return replace(Corpus.of("made", lists), tags={"pos": tuple(map(tuple, pos))})
 
 
-def run(corpus: Corpus, tmp_path: Path, *words: str, model: Encoder | None = None, **metrics: Factory) -> Results:
-    return ctxexp.measure(
-        model or Cued(), corpus, metrics=metrics, min_contexts=3, folder=tmp_path,
-        options=[f"cache.folder={tmp_path}", *words], progress=False,
-    )  # fmt: skip
+def run(corpus: Corpus, folder: Path, *words: str, model: Encoder | None = None, **metrics: Factory) -> Results:
+    return measured_in(folder, model or Cued(), corpus, *words, metrics=metrics, min_contexts=3)
 
 
 @pytest.fixture(scope="module")

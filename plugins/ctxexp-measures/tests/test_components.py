@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,11 +15,11 @@ from ctxexp_measures.senses.components.estimate import components, shares, squar
 from ctxexp_measures.senses.components.figure import figure, frame, table
 from ctxexp_measures.senses.components.metric import VarianceComponents
 
-import ctxexp
-from ctxexp import Corpus, EncodedSentence, Encoder, Group, Results, Sense, Sentence
+from ctxexp import Corpus, Encoder, Group, Results, Sense, Sentence
 from ctxexp.command import Experiment
 from ctxexp.errors import MetricError
 from tests.composed import config_of
+from tests.planted import PlantedEncoder, measured_in, vector_of
 
 from .planted_components import VARIANCES, World, coverage, estimate_shares
 
@@ -158,18 +159,17 @@ def test_words_with_labels_count_where_they_are_labelled() -> None:
         VarianceComponents().update(Group("corpus", np.zeros((3, 2))))
 
 
-class Mixed(Encoder):
+class Mixed(PlantedEncoder):
     """Layer 0 knows the spelling alone, layer 1 the sentence too; tokens are half words, so that places are even."""
 
     name, n_layers, dim = "mixed", 2, 8
 
-    def encode(self, batch: list[Sentence]) -> list[EncodedSentence]:  # type: ignore[override]
-        found = []
-        for sentence in batch:
-            words = np.stack([np.random.default_rng(list(w.encode())).normal(size=8) for w in sentence.words])
-            effect = np.random.default_rng(list(sentence.text.encode())).normal(size=8)
-            found.append(EncodedSentence(sentence.words, np.stack([words, words + effect]).astype(np.float32)))
-        return found
+    def layers_of(self, sentence: Sentence) -> list[np.ndarray]:
+        words = np.stack([vector_of(word, 8) for word in self.spelled(sentence)])
+        return [words, words + vector_of(sentence.text, 8)]
+
+    def spelled(self, sentence: Sentence) -> Sequence[str]:
+        return sentence.words
 
     def token_spans(self, sentences: list[Sentence]) -> list[np.ndarray]:  # type: ignore[override]
         return [np.stack([2 * np.arange(len(s)), np.full(len(s), 2)], axis=1) for s in sentences]
@@ -186,11 +186,8 @@ def text(n: int = 80) -> Corpus:
     return Corpus("made", tuple(sentences), senses=tuple(senses))
 
 
-def run(model: ctxexp.Encoder, corpus: Corpus, folder: Path) -> Results:
-    return ctxexp.measure(
-        model, corpus, metrics={"c": VarianceComponents}, min_contexts=3, folder=folder,
-        options=[f"cache.folder={folder}"], progress=False,
-    )  # fmt: skip
+def run(model: Encoder, corpus: Corpus, folder: Path) -> Results:
+    return measured_in(folder, model, corpus, metrics={"c": VarianceComponents}, min_contexts=3)
 
 
 def test_a_study_measures_all_and_ambiguous_words(tmp_path: Path) -> None:
@@ -225,18 +222,11 @@ def test_a_study_measures_all_and_ambiguous_words(tmp_path: Path) -> None:
 class Placed(Mixed):
     """Layer 0 has a vector for each word at each place, as interactions of the two give; layer 1 the sentence too."""
 
-    run_info = True
-
-    def _spelled(self, sentence: Sentence) -> list[str]:
+    def spelled(self, sentence: Sentence) -> list[str]:
         return [f"{w} {i}" for i, w in enumerate(sentence.words)]
 
-    def encode(self, batch: list[Sentence]) -> list[EncodedSentence]:  # type: ignore[override]
-        spelled = [Sentence.of(self._spelled(sentence)) for sentence in batch]
-        found = super().encode(spelled)
-        return [EncodedSentence(s.words, one.layers) for s, one in zip(batch, found, strict=True)]
-
     def unit_keys(self, sentences: list[Sentence]) -> list[list[str]]:  # type: ignore[override]
-        return [self._spelled(s) if self.told else list(s.words) for s in sentences]
+        return [self.spelled(s) if self.told else list(s.words) for s in sentences]
 
 
 @pytest.mark.parametrize(("told", "component"), [(True, "form"), (False, "position")])

@@ -80,22 +80,6 @@ def test_on_a_gaussian_the_loss_comes_near_its_entropy() -> None:
     assert fitted.loss_curve[0] == pytest.approx(independent, abs=0.1)
 
 
-def planted(seed: int, n: int = 4000, d: int = 32) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows A z + mu with A of condition 100 and mu ten times as long as A's longest axis; pairs; cosines of their z."""
-    rng = np.random.default_rng(seed)
-    z = rng.normal(size=(n, d))
-    left, right = (np.linalg.qr(rng.normal(size=(d, d)))[0] for _ in range(2))
-    mu = rng.normal(size=d)
-    x = z @ (left * np.geomspace(1, 0.01, d)) @ right + 10 * mu / np.linalg.norm(mu)
-    pairs = rng.permutation(n)[: n // 2 * 2].reshape(-1, 2)
-    return x.astype(np.float32), pairs, cosines(z, pairs)
-
-
-def cosines(x: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    u = x / np.linalg.norm(x.astype(np.float64), axis=1, keepdims=True)
-    return (u[pairs[:, 0]] * u[pairs[:, 1]]).sum(axis=1)
-
-
 # -- the transform
 
 

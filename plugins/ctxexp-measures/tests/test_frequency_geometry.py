@@ -13,6 +13,7 @@ import pytest
 from ctxexp_measures.frequency import geometry as by_rank
 from ctxexp_measures.frequency import projection
 from ctxexp_measures.frequency.metric import FrequencyGeometry
+from ctxexp_measures.frequency.neighbours import NeighbourMeasure
 from ctxexp_measures.frequency.projection import project
 from ctxexp_measures.frequency.ranks import ranks, read_list, vocabulary_list, vocabulary_ranks
 from scipy.stats import spearmanr
@@ -24,7 +25,10 @@ from tests.composed import composed
 from tests.measuring_helpers import computed
 from tests.metric_tester import Case, MetricTester, Statistics, groups_of, rows
 
+from .test_neighbours import double_loop
+
 BINS = (0, 5, 20, 60)
+NEIGHBOURS: tuple[NeighbourMeasure, ...] = ("l2", "dot", "cosine")
 
 
 class WithoutText(FrequencyGeometry):
@@ -38,23 +42,15 @@ def geometry(*args: Any, **choices: Any) -> dict[str, float]:
     return numbers(by_rank.geometry(*args, **choices))
 
 
-def double_loop(
-    x: np.ndarray, rank: np.ndarray, bins: tuple[int, ...], k: int, *, same: bool
-) -> dict[str, list[float]]:
-    """Means of a bin, from the definitions: norm, l2, dot, cosine."""
+def of_bins(x: np.ndarray, rank: np.ndarray, k: int, *, same: bool) -> dict[str, list[float]]:
+    """Means of each bin, from the definitions: norm, l2, dot, cosine."""
     found: dict[str, list[float]] = {"norm": [], "l2": [], "dot": [], "cosine": []}
-    for first, last in pairwise(bins):
+    for first, last in pairwise(BINS):
         members = [i for i in range(len(x)) if first <= rank[i] < last]
-        each: dict[str, list[float]] = {name: [] for name in found}
-        for i in members:
-            others = [j for j in (members if same else range(len(x))) if j != i]
-            each["norm"].append(math.sqrt(sum(v * v for v in x[i])))
-            each["l2"].append(float(np.mean(sorted(math.dist(x[i], x[j]) for j in others)[:k])))
-            each["dot"].append(float(np.mean(sorted(-float(x[i] @ x[j]) for j in others)[:k])) * -1)
-            cosines = [-float(x[i] @ x[j] / math.hypot(*x[i]) / math.hypot(*x[j])) for j in others]
-            each["cosine"].append(-float(np.mean(sorted(cosines)[:k])))
-        for name, values in each.items():
-            found[name].append(float(np.mean(values)))
+        among, at = (x[members], slice(None)) if same else (x, members)
+        found["norm"].append(float(np.mean([math.hypot(*row) for row in x[members]])))
+        for by in NEIGHBOURS:
+            found[by].append(float(double_loop(among, by, k)[at].mean()))
     return found
 
 
@@ -64,9 +60,9 @@ def of_words(groups: Sequence[Group], *, same: bool) -> Statistics:
     x, rank = np.array([group.x.mean(0) for group in ordered]), np.arange(len(groups))
     found: dict[str, float] = {}
     for k in (2, 3):
-        expected = double_loop(x, rank, BINS, k, same=same)
+        expected = of_bins(x, rank, k, same=same)
         for i, (first, last) in enumerate(pairwise(BINS)):
-            found |= {f"{name}_{k}nn_{first}_{last}": expected[name][i] for name in ("l2", "dot", "cosine")}
+            found |= {f"{name}_{k}nn_{first}_{last}": expected[name][i] for name in NEIGHBOURS}
             found |= {f"norm_{first}_{last}": expected["norm"][i], f"n_{first}_{last}": last - first}
     rho = spearmanr(rank[: BINS[-1]], np.linalg.norm(x[: BINS[-1]], axis=1)).statistic
     counts = {"n": BINS[-1], "outside": len(x) - BINS[-1], "unranked": 0, "undefined": 0}
@@ -82,10 +78,7 @@ def case(neighbours: str) -> Case:
 
 
 class TestFormulas(MetricTester):
-    cases = (
-        case("all"),
-        case("bin"),
-    )  # fmt: skip
+    cases = (case("all"), case("bin"))
 
 
 def test_intervals_are_percentiles_of_spearman_in_resamples() -> None:

@@ -12,10 +12,10 @@ from ctxexp_measures.senses.corpora.tagged import tagged
 from ctxexp_measures.senses.probe.metric import Probe, majority, predictions
 from ctxexp_measures.senses.probe.task import ProbeTask, control_labels, folds_of, read_lexicon
 
-import ctxexp
 from benchmarks.probe import LABELS, Planted, coverage, planted_corpus
 from ctxexp import Corpus, Encoder, Results, Sense, Sentence
 from ctxexp.errors import DataError
+from tests.planted import measured_in
 from tests.seeds import daily_seed
 
 
@@ -38,10 +38,7 @@ def sense_text(n: int = 120, seed: int = 0) -> Corpus:
 
 def run(corpus: Corpus, folder: Path, encoder: Encoder | None = None, **options: object) -> Results:
     metrics = {"probe": partial(Probe, **{"controls": 3, **options})}  # type: ignore[arg-type]
-    return ctxexp.measure(
-        encoder or Planted(), corpus, metrics=metrics, min_contexts=2, bootstrap=200, folder=folder,
-        options=[f"cache.folder={folder}"], progress=False,
-    )  # fmt: skip
+    return measured_in(folder, encoder or Planted(), corpus, metrics=metrics, min_contexts=2, bootstrap=200)
 
 
 @pytest.fixture(scope="module")

@@ -8,33 +8,19 @@ import numpy as np
 from ctxexp_measures.senses.corpora.usages import USAGE, Compared, Usages
 from ctxexp_measures.senses.wic import Wic, threshold
 
-import ctxexp
-from ctxexp import Corpus, EncodedSentence, Encoder, Results, Sentence
+from ctxexp import Sentence
+from tests.planted import PlantedEncoder, measured_in, vector_of
 
 
-class Planted(Encoder):
+class Planted(PlantedEncoder):
     """A word's vector is its effect, plus that of its sentence's first word (its topic) in layer 1."""
 
     name, n_layers, dim = "planted", 2, 24
 
-    def encode(self, batch: list[Sentence]) -> list[EncodedSentence]:  # type: ignore[override]
-        def of(text: str) -> np.ndarray:
-            return np.random.default_rng(list(text.encode())).normal(size=self.dim)
-
-        found = []
-        for sentence in batch:
-            words = np.stack([of(word) for word in sentence.words])
-            noise = np.stack([of(sentence.text + word) for word in sentence.words])
-            mixed = words + of(sentence.words[0]) + 0.3 * noise
-            found.append(EncodedSentence(sentence.words, np.stack([words, mixed]).astype(np.float32)))
-        return found
-
-
-def run(corpus: Corpus, tmp_path: Path, *, min_contexts: int = 2, **metrics: type) -> Results:
-    return ctxexp.measure(
-        Planted(), corpus, metrics=metrics, min_contexts=min_contexts, folder=tmp_path,
-        options=[f"cache.folder={tmp_path}"], progress=False,
-    )  # fmt: skip
+    def layers_of(self, sentence: Sentence) -> list[np.ndarray]:
+        words = np.stack([vector_of(word, 24) for word in sentence.words])
+        noise = np.stack([vector_of(sentence.text + word, 24) for word in sentence.words])
+        return [words, words + vector_of(sentence.words[0], 24) + 0.3 * noise]
 
 
 def pairs(n: int = 200, seed: int = 0) -> Usages:
@@ -52,7 +38,7 @@ def pairs(n: int = 200, seed: int = 0) -> Usages:
 
 
 def test_wic_finds_senses_where_they_are(tmp_path: Path) -> None:
-    found = run(pairs(), tmp_path, wic=Wic)
+    found = measured_in(tmp_path, Planted(), pairs(), metrics={"wic": Wic}, min_contexts=2)
     for part in ("train", "dev", "test"):
         first, second = found.by_name[f"wic/{part}/accuracy"]
         assert second > 0.95

@@ -14,7 +14,7 @@ from ctxexp_papers.claims import kinds
 from ctxexp_papers.claims.best_layer import best_layer_gain, family_widening
 from ctxexp_papers.claims.evidence import Member, Source
 from ctxexp_papers.claims.kinds import key_of, try_claim
-from ctxexp_papers.claims.released import PAIRED, bounded_mean
+from ctxexp_papers.claims.released import DRAWS, PAIRED, ROUNDING, bounded_mean
 from ctxexp_papers.claims.statistics import (
     LayerCurve,
     matched_difference,
@@ -236,11 +236,16 @@ ROWS: dict[str, tuple[Callable[[], Any], Any]] = {
     "a difference of independent curves adds squares": (
         lambda: float(interval_of(1.0, 3.0).less(interval_of(0.0, 4.0)).high[0]), 6.0,
     ),
-    "a mean of units": (lambda: mean_of(SAMPLES[:, 0]).high, t_end(SAMPLES[:, 0])),
+    "a mean of units, without those of no value": (
+        lambda: mean_of(np.append(SAMPLES[:, 0], np.nan)).high, t_end(SAMPLES[:, 0]),
+    ),
     "a mean of units of families": (
         lambda: mean_of(SAMPLES[:, 0], wider=3.0).high, 3 * t_end(SAMPLES[:, 0]) - 2 * float(SAMPLES.mean()),
     ),
-    "Wilson's share": (lambda: wilson(7, 9), [*stats.binomtest(7, 9).proportion_ci(0.95, "wilson")]),
+    "Wilson's share": (
+        lambda: [wilson(k, 9) for k in (0, 7, 9)],
+        [stats.binomtest(k, 9).proportion_ci(0.95, "wilson") for k in (0, 7, 9)],
+    ),
     "Wilson's for six comparisons": (
         lambda: wilson(7, 9, n_comparisons=6), [*stats.binomtest(7, 9).proportion_ci(1 - 0.05 / 6, "wilson")],
     ),
@@ -253,7 +258,11 @@ ROWS: dict[str, tuple[Callable[[], Any], Any]] = {
     "a best layer is held out, and its search covered": (lambda: gain(1, 1), naive_gain(1, 1)),
     "for three that refute and four that confirm": (lambda: gain(3, 4), naive_gain(3, 4)),
     "and for families of tasks": (lambda: gain(1, 1, FAMILIES), naive_gain(1, 1, FAMILIES)),
-    "released means are bounded for pairs of drawn words": (
+    "released means of values of -1 and 1, the worst ones, are bounded as shares": (
+        lambda: np.ravel(bounded_mean(np.array([0.4]))) - [-ROUNDING, ROUNDING],
+        2 * np.array(stats.binomtest(700, DRAWS).proportion_ci(0.95, "wilson")) - 1,
+    ),
+    "and for pairs of drawn words": (
         lambda: float(bounded_mean(np.zeros(1), PAIRED)[1][0]) - 0.0005,
         1.959964 * np.sqrt(3 / 1000 / (1 + 3 * 1.959964**2 / 1000)),
     ),

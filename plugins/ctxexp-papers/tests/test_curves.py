@@ -7,10 +7,9 @@ import pytest
 from ctxexp_papers.claims.best_layer import best_layer_gain
 from ctxexp_papers.claims.evidence import Member
 from ctxexp_papers.claims.kinds import TEST_KINDS, Check, Test, key_of, places, sides_of
-from ctxexp_papers.claims.statistics import LayerCurve, NotMeasuredError, mean_of, widening, wilson
+from ctxexp_papers.claims.statistics import LayerCurve, NotMeasuredError
 
 RNG = np.random.default_rng
-WORLDS = 150  # a share of 5% of them has a standard error of 1.8%
 
 
 def tried(test: Test, *curves: LayerCurve | np.ndarray, n_refuting: int = 1) -> Check:
@@ -26,20 +25,12 @@ def points(values: list[float], half: float = 0.01) -> LayerCurve:
     return LayerCurve(value, value - half, value + half, tuple(range(len(values))))
 
 
-def test_intervals_of_samples_are_students_and_of_runs_their_own() -> None:
-    from scipy.stats import ttest_1samp
-
+def test_a_mean_over_layers_is_taken_sample_by_sample() -> None:
     values = RNG(0).normal(0.3, 0.1, (20, 3))
     curve = LayerCurve.of_samples(values, (0, 4, 8))
-    low, high = ttest_1samp(values, 0).confidence_interval()
-    assert (curve.low, curve.high) == (pytest.approx(low), pytest.approx(high))
-    wide = ttest_1samp(values, 0).confidence_interval(1 - 0.05 / 6)
-    assert curve.ends(6)[0] == pytest.approx(wide.low)
-    one = points([0.5, 0.6])
-    assert one.ends(4)[1] - one.value == pytest.approx(0.01 * widening(4))
-    assert widening(1) == pytest.approx(1, abs=1e-6)
     assert curve.at([2]).layers == (8,)
     assert curve.mean().by_sample[:, 0] == pytest.approx(values.mean(axis=1))
+    assert curve.mean().value == pytest.approx(values.mean())
 
 
 def test_differences_use_the_same_resamples_where_both_have_them() -> None:
@@ -101,10 +92,6 @@ def test_a_trend_goes_beyond_its_bound_and_beyond_walks() -> None:
     three = tried(falls, points([0.9, 0.5, 0.1]))
     assert (three.passed, three.effect) == (None, -1.0)
     assert "50.0% of walks go as far" in three.text
-    rng, decided = RNG(5), 0
-    for _ in range(WORLDS):
-        decided += tried(falls, points((0.5 + 0.05 * rng.normal(size=13).cumsum()).tolist(), 0.002)).passed is not None
-    assert decided / WORLDS <= 0.07
 
 
 def test_halves_and_measurements_are_compared() -> None:
@@ -135,26 +122,9 @@ def test_the_best_layer_is_found_and_held_out() -> None:
         assert gain(noise + peak, both_ends=True).layers[0] == 6
         assert gain(noise + (np.arange(13) == 0) * 3.0, both_ends=True).passed is False
         assert gain(noise + (np.arange(13) == 0) * 3.0, both_ends=False).passed is None
-    scores = rng.normal(size=(9, 6))
-    by_hand = []
-    for i in range(9):
-        rest = np.delete(scores, i, axis=0).mean(axis=0)
-        best = 1 + int(np.argmax(rest[1:5]))
-        by_hand.append(scores[i, best] - scores[i, [0, 5][int(rest[5] > rest[0])]])
-    assert gain(scores, both_ends=True).by_task == pytest.approx(by_hand)
-    for scores in (np.zeros((7, 5)), np.zeros((9, 2)), np.full((9, 5), np.nan)):
+    for scores in (np.zeros((9, 2)), np.full((9, 5), np.nan)):
         with pytest.raises(ValueError, match="expected finite scores of 8 tasks"):
             gain(scores, both_ends=False)
-
-
-def test_what_one_of_many_models_shows_by_chance_is_no_failure_of_all() -> None:
-    noise = RNG(3).normal(0, 0.01, (20, 13))
-    hollow = 1 - np.sin(np.pi * np.arange(13) / 12) + np.linspace(0, 0.05, 13)  # 1.6% of walks have as clear a one
-    bell = {"kind": "ends", "walks": True}
-    assert [tried(bell, noise + hollow, n_refuting=n).passed for n in (1, 6)] == [False, None]
-    flat = {"kind": "ends", "below": 0.05}
-    high = noise + (np.arange(13) == 6) * 0.066
-    assert [tried(flat, high, n_refuting=n).passed for n in (1, 60)] == [False, None]
 
 
 def test_what_an_untrained_network_shows_too_is_not_learned() -> None:
@@ -168,16 +138,3 @@ def test_what_an_untrained_network_shows_too_is_not_learned() -> None:
     assert tried(test, scores(1), scores(3)).passed is False
     assert tried(test, scores(1) - 2 * (np.arange(7) < 6), scores(0)).passed is False  # no gain to be learned
     assert tried(test, scores(2), scores(2)).passed is not True
-
-
-def test_means_and_shares_equal_scipys() -> None:
-    from scipy.stats import binomtest, ttest_1samp
-
-    values = np.append(RNG(5).normal(size=20), np.nan)
-    found, reference = mean_of(values), ttest_1samp(values[:20], 0).confidence_interval()
-    assert (found.low, found.high, found.n) == (pytest.approx(reference.low), pytest.approx(reference.high), 20)
-    with pytest.raises(ValueError, match="5 units at the least"):
-        mean_of(np.arange(4.0))
-    for count, n in ((0, 20), (3, 20), (20, 20), (130, 700)):
-        low, high = binomtest(count, n).proportion_ci(method="wilson")
-        assert wilson(count, n) == pytest.approx((low, high), abs=1e-6)

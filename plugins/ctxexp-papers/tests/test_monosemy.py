@@ -2,67 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pytest
 from ctxexp_papers.claims.statistics import matched_difference, partial_ranks
 from ctxexp_papers.monosemy import SelfSimilarityBySenses, count_senses, describe_words, rarefied
 
-import ctxexp
-from ctxexp import Corpus, EncodedSentence, Encoder, Results, Sense, Sentence
+from ctxexp import Corpus, Results, Sense, Sentence
 from ctxexp.maths import mean_cosine
+from tests.planted import PlantedEncoder, measured_in, vector_of
 
 WORDS, SENTENCES, DIM = 40, 160, 64
 METRIC = "self_similarity_by_senses"
 
 
 def effect(text: str) -> np.ndarray:
-    x = np.random.default_rng(list(text.encode())).normal(size=DIM)
-    result: np.ndarray = x / np.linalg.norm(x)
-    return result
+    return vector_of(text, DIM) / DIM**0.5
 
 
-class Sensed(Encoder):
+class Sensed(PlantedEncoder):
     """Layer 0 is the word and noise; layer 1 adds what the word (p...: of two senses) means beside this cue."""
 
     name, n_layers, dim = "sensed", 2, DIM
 
-    def encode(self, batch: list[Sentence]) -> Iterator[EncodedSentence]:  # type: ignore[override]
-        for sentence in batch:
-            cue = sentence.words[0]
-            words = np.stack([effect(word) + 0.3 * effect(sentence.text + word) for word in sentence.words])
-            senses = np.stack([effect(word + cue) if word[0] == "p" else 0 * effect(word) for word in sentence.words])
-            yield EncodedSentence(sentence.words, np.stack([words, words + senses]).astype(np.float32))
+    def layers_of(self, sentence: Sentence) -> list[np.ndarray]:
+        words = np.stack([effect(word) + 0.3 * effect(sentence.text + word) for word in sentence.words])
+        senses = np.stack([effect(word + sentence.words[0]) * (word[0] == "p") for word in sentence.words])
+        return [words, words + senses]
 
 
-def corpus(*, shuffled: bool = False) -> Corpus:
-    """Sentences of a cue and ten words; p... have the cue's sense, m... one; or which word has which means nothing."""
+def corpus() -> Corpus:
+    """Sentences of a cue and ten words; p... have the cue's sense, m... one."""
     rng = np.random.default_rng(0)
     names = [f"{'pm'[i % 2]}{i}" for i in range(WORDS)]
     lists = [[f"c{i % 2}", *rng.choice(names, 10, replace=False)] for i in range(SENTENCES)]
-    two = set(rng.choice(names, WORDS // 2, replace=False)) if shuffled else {name for name in names if name[0] == "p"}
     senses = [
-        Sense(i, k, f"{word}.{i % 2 if word in two else 0}")
+        Sense(i, k, f"{word}.{i % 2 if word[0] == 'p' else 0}")
         for i, words in enumerate(lists) for k, word in enumerate(words) if k
     ]  # fmt: skip
     return replace(Corpus.of("made", lists), senses=tuple(senses))
 
 
-def run(text: Corpus, folder: Path) -> Results:
-    metrics = {METRIC: lambda: SelfSimilarityBySenses(least=5)}
-    return ctxexp.measure(
-        Sensed(), text, metrics=metrics, min_contexts=3, bootstrap=200, folder=folder,
-        options=[f"cache.folder={folder}"], progress=False,
-    )  # fmt: skip
-
-
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    return run(corpus(), tmp_path_factory.mktemp("senses"))
+    metrics = {METRIC: lambda: SelfSimilarityBySenses(least=5)}
+    folder = tmp_path_factory.mktemp("senses")
+    return measured_in(folder, Sensed(), corpus(), metrics=metrics, min_contexts=3, bootstrap=200)
 
 
 def test_planted_senses_lower_self_similarity_in_their_layer_alone(results: Results) -> None:

@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from ctxexp_scale.forms import sum_form
 from ctxexp_scale.sums import Batch, SumForm, Sums
 from ctxexp_scale.testing import check_sum_form
 
-from ctxexp import Corpus, EncodedSentence, Encoder, Engine, Metric, Occurrences, Results, Sentence
+from ctxexp import Corpus, EncodedSentence, Encoder, Metric, Occurrences, Results, Sentence
 from ctxexp.command import Experiment, configured, registry
 from ctxexp.errors import ConfigError, DataError, EncodingError
+from ctxexp.maths.geometry import mean_cosine_to_mean
 from tests.composed import composed, run_command_line, with_part
 from tests.measuring_helpers import measure
 from tests.shipped import (
@@ -33,6 +35,8 @@ from tests.shipped import (
     polysemy,
 )
 from tests.traced import TracingEncoder, encoding_counts, numbered_corpus
+
+from .test_encoding_shards import Stopped
 
 METRICS = {
     "anisotropy": Anisotropy,
@@ -137,7 +141,7 @@ def test_order_shards_and_batches_move_nothing(tmp_path: Path) -> None:
 
 
 def test_intervals_are_those_of_stored_rows_drawn_by_shard(tmp_path: Path) -> None:
-    text, n = corpus(documents=False), 10
+    text, n = corpus(documents=False), 11  # which have unlike numbers of sentences
     found = in_one_pass(tmp_path, text, shards=n)
     whole = experiment(tmp_path, text)
     layers, occurrences, _ = whole.study.space(whole.vectors)
@@ -239,7 +243,7 @@ def test_a_stop_loses_one_shard(tmp_path: Path) -> None:
     first = in_one_pass(tmp_path / "alone", text, TracingEncoder(tmp_path / "alone"), "batch_tokens=20", shards=12)
     stopped = tmp_path / "stopped"
     with pytest.raises(KeyboardInterrupt):
-        in_one_pass(stopped, text, TracingEncoder(stopped), "batch_tokens=20", shards=12, engine=Stopped(5))
+        in_one_pass(stopped, text, TracingEncoder(stopped), "batch_tokens=20", shards=12, engine=Stopped(5, 60))
     before = encoding_counts(stopped)
     (damaged, *_) = sorted(stopped.glob("sums-*/*.npz"))
     damaged.write_bytes(damaged.read_bytes()[:-40])
@@ -287,22 +291,6 @@ def test_a_shard_that_is_another_s_is_made_anew(damage: str, tmp_path: Path, cap
     assert sorted(path.name for path in folder.iterdir()) == [f"{i:04d}.npz" for i in range(6)]
     last = in_one_pass(here, text, TracingEncoder(here), "batch_tokens=20", shards=6)
     assert last.info.encoded == 0
-
-
-class Stopped(Engine):
-    """One worker that stops after so many items, as a driver that is killed."""
-
-    name, workers = "stopped", 2
-
-    def __init__(self, after: int) -> None:
-        self.after = after
-
-    def map_unordered(self, make, items):  # type: ignore[no-untyped-def]
-        work = make()
-        for i, item in enumerate(items):
-            if i == self.after:
-                raise KeyboardInterrupt
-            yield work(item)
 
 
 ROWS = "one_pass.shards stores no rows, which are needed by "
@@ -354,6 +342,19 @@ class MeanNormSums(SumForm):
 )
 def test_a_metrics_form_in_sums_is_held_to_its_groups(make: Callable[[], Metric]) -> None:
     check_sum_form(make)
+
+
+@pytest.mark.parametrize("unit_norm", [False, True])
+def test_a_mean_that_is_rounding_has_no_direction(unit_norm: bool) -> None:
+    """Whatever the scale: as the stored form has it, of the same rows in float32."""
+    form, a = sum_form(IntraSentenceSimilarity(unit_norm=unit_norm)), np.random.default_rng(0).normal(size=6)
+    assert form is not None
+    for scale, excess in ((1, 1e-7), (1e6, 1e-7), (1e-6, 1e-7), (1e-6, 1e-5)):
+        x = scale * np.stack([a, -a * (1 + excess)])
+        batch = Batch(torch.from_numpy(x), torch.zeros(2, dtype=torch.long), 1)
+        sums = Sums(np.zeros(1, np.int64), overall={k: v.numpy() for k, v in form.addends(batch).items()})
+        expected = mean_cosine_to_mean(x.astype(np.float32), unit_norm=unit_norm)
+        assert form.statistics(sums)["undefined"] == np.isnan(expected) == (excess < 1e-6 or unit_norm)
 
 
 class Odd(Hashed):
