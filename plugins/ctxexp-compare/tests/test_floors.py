@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import re
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 from ctxexp_compare import Floor, floor
+from ctxexp_compare.floors import command
 from ctxexp_compare.floors.command import answer, recall, table
 from ctxexp_compare.floors.make import registers
 
 import ctxexp
 from ctxexp.command import Experiment, configured
+from ctxexp.errors import ConfigError, CtxexpError, DataError
 from tests.composed import run_command_line
 
 
@@ -46,40 +48,32 @@ def test_an_answer_is_one_statement() -> None:
     assert line.endswith(f"at most {max(error + 0.0005, 0.0005):.2%} of unrelated pairs reach it")
 
 
-def test_vectors_from_elsewhere_make_a_floor(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_vectors_from_elsewhere_make_a_floor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(300, 30)).astype(np.float32) + 0.1
-    np.save("mine.npy", x)
-    np.save("other.npy", x + 0.1)
-    assert run_command_line(["floor", "mine.npy"]) == 0
-    kept = Path("mine.floor.json").read_bytes()
-    one, other = Floor.load("mine.floor.json"), Floor.of_vectors(x)
-    assert one.probability(0.5) == pytest.approx(other.probability(0.5), abs=1e-5)
-    assert run_command_line(["floor", "mine.npy", "cosine=.5"]) == 0
-    assert "\n- between sentences: " in capfd.readouterr().out
-    assert Path("mine.floor.json").read_bytes() == kept  # a question leaves the file as it is
+    x = np.random.default_rng(0).normal(size=(300, 30)).astype(np.float32) + 0.1
+    for name, rows in {"mine": x, "other": x + 0.1, "zeros": 0 * x}.items():
+        np.save(f"{name}.npy", rows)
+    command.floor("mine.npy")
+    one, own = Floor.load("mine.floor.json"), Floor.of_vectors(x)
+    assert one.probability(0.5) == pytest.approx(own.probability(0.5), abs=1e-5)
     cosine = one.threshold(0.02)
-    assert run_command_line(["floor", "mine.floor.json", "other.npy", f"cosine={cosine}"]) == 0
     carried = one.carry(Floor.of_vectors(x + 0.1), cosine)
-    assert f"- {carried.cosine:.3f} [{carried.low:.3f}, {carried.high:.3f}]; 2.00% of" in capfd.readouterr().out
-    assert run_command_line(["floor", "mine.npy", "other.npy", f"cosine={cosine}", "json=true"]) == 0
-    (row,) = json.loads(capfd.readouterr().out)["tables"]["carried"]["rows"]
-    assert (row["cosine"], row["reason"]) == (pytest.approx(carried.cosine, abs=1e-6), "")
-    assert run_command_line(["floor", "mine.npy", "other.npy", "cosine=.99999"]) == 0
-    assert "it can't be carried: fewer than 0.05% of unrelated pairs reach it" in capfd.readouterr().out
-    np.save("zeros.npy", 0 * x)
-    for words, said in (
-        (["mine.npy", "other.npy"], "floor of two models takes cosine=, text=, pairs= and options="),
-        (["mine.npy", "pairs=pairs.csv"], "pairs= goes with two models"),
-        (["mine.npy", "other.npy", f"cosine={cosine}", "pairs=pairs.csv"], "needs two models, which can read them"),
-        (["zeros.npy"], "of 40 sentences or more that aren't 0"),
-        (["missing.npy"], "No such file or directory: "),
+    for model in ("mine.floor.json", "mine.npy"):
+        made = command.floor(model, "other.npy", cosine=cosine)
+        assert f"- {carried.cosine:.3f} [{carried.low:.3f}, {carried.high:.3f}]; 2.00% of" in "\n".join(made.sentences)
+        assert made.tables["carried"].numbers["cosine"].tolist() == pytest.approx([carried.cosine], abs=1e-5)
+    refused = " ".join(command.floor("mine.npy", "other.npy", cosine=0.99999).sentences)
+    assert "it can't be carried: fewer than 0.05% of unrelated pairs reach it" in refused
+    pairs = Path("pairs.csv")
+    for call, said in (
+        (partial(command.floor, "mine.npy", "other.npy"), "floor of two models takes cosine=, text=, pairs= and"),
+        (partial(command.floor, "mine.npy", pairs=pairs, replace=True), "pairs= goes with two models"),
+        (partial(command.floor, "mine.npy", "other.npy", cosine=cosine, pairs=pairs), "needs two models, which can"),
+        (partial(command.floor, "zeros.npy"), "of 40 sentences or more that aren't 0"),
+        (partial(command.floor, "missing.npy"), "No such file or directory: "),
     ):
-        assert run_command_line(["floor", *words, "replace=true"]) == 2
-        assert said in capfd.readouterr().err
+        with pytest.raises(CtxexpError, match=said):
+            call()
 
 
 def test_recall_is_the_share_of_related_pairs_that_reach_each_cosine(tmp_path: Path) -> None:
@@ -100,41 +94,33 @@ def test_recall_is_the_share_of_related_pairs_that_reach_each_cosine(tmp_path: P
     assert low <= found["found"][1] - found["found"][0] <= high
 
 
-def test_the_command_writes_a_floor_and_keeps_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_writes_a_floor_and_keeps_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("ctxexp_compare.floors.make.PAIRS", 4000)
     for name, sentences in list(registers("english").items())[:2]:
         Path(f"{name}.txt").write_text("".join(f"{one.text}\n" for one in sentences[:45]), encoding="utf-8")
     texts = ",".join(f"{path.name}" for path in sorted(Path().glob("*.txt")))
-    assert run_command_line(["floor", "gpt2", f"text={texts}"]) == 0
-    said = capfd.readouterr().out
-    assert "Cosines of unrelated pairs, gpt2" in said
-    assert said.endswith("\ngpt2.floor.json\n")
+    assert command.floor("gpt2", text=texts).files == [Path("gpt2.floor.json")]
     own = Floor.load("gpt2.floor.json")
-    assert own.kinds[:2] == ("words", "mean")
-    assert len(own.domains) == 2
-    assert own.layers == (0, 1, 2, 3, 4)
+    assert (own.kinds[:2], len(own.domains), own.layers) == (("words", "mean"), 2, (0, 1, 2, 3, 4))
     kept = Path("gpt2.floor.json").read_bytes()
     with monkeypatch.context() as without:  # a second one is refused before any work
         without.delattr("ctxexp_compare.floors.command.domain_sentences")
-        for words in ([], ["cosine=.5", "out=gpt2.floor.json"]):
-            assert run_command_line(["floor", "gpt2", *words]) == 2
-            assert " is there already, and is kept" in capfd.readouterr().err
+        for choices in ({}, {"cosine": 0.5, "out": Path("gpt2.floor.json")}):
+            with pytest.raises(ConfigError, match=" is there already, and is kept"):
+                command.floor("gpt2", **choices)  # type: ignore[arg-type]
         assert run_command_line(["pin", "gpt2", "out=gpt2.floor.json"]) == 2
-    assert run_command_line(["floor", "gpt2", f"text={texts.partition(',')[0]}", "cosine=.5"]) == 0
+    command.floor("gpt2", text=texts.partition(",")[0], cosine=0.5)
     assert Path("gpt2.floor.json").read_bytes() == kept  # a question writes nothing
-    capfd.readouterr()
-    assert run_command_line(["floor", "gpt2.floor.json", "cosine=.83"]) == 0
-    said = capfd.readouterr().out
-    assert said.startswith("Is a cosine of 0.83 high in gpt2, layer 4, the last?\n- between sentences: ")
-    assert "\n- between words: " in said
-    assert run_command_line(["floor", "gpt2.floor.json", "gpt2", "cosine=.9", f"text={texts}"]) == 0
-    said = capfd.readouterr().out
-    assert "- in one kind of text: " in said
-    assert "\n- across kinds of text: " in said
-    assert run_command_line(["floor", "gpt2.floor.json", "cosine=7"]) == 2
+    first, *lines, _ = command.floor("gpt2.floor.json", cosine=0.83).sentences
+    assert first == "Is a cosine of 0.83 high in gpt2, layer 4, the last?"
+    assert [line.partition(":")[0] for line in lines] == ["- between sentences", "- between words"]
+    carried = command.floor("gpt2.floor.json", "gpt2", cosine=0.9, text=texts).sentences
+    assert [line.partition(":")[0] for line in carried if line.startswith(("- in", "- across"))] == [
+        "- in one kind of text", "- across kinds of text",
+    ]  # fmt: skip
+    with pytest.raises(ConfigError, match="cosine=7: expected -1 to 1"):
+        command.floor("gpt2.floor.json", cosine=7)
     Path("few.txt").write_text("One line.\n")
-    assert run_command_line(["floor", "gpt2", "text=few.txt", "replace=true"]) == 2
-    assert "few.txt has 1 distinct sentences: expected 40 or more" in capfd.readouterr().err
+    with pytest.raises(DataError, match="has 1 distinct sentences: expected 40 or more"):
+        command.floor("gpt2", text="few.txt", replace=True)

@@ -202,49 +202,31 @@ def test_states_are_those_of_transformers(bert: list[TokenStates]) -> None:
     assert (found.verdict, found.notes) == ("same", ("note: special tokens are left out",))
 
 
-def save_all(folder: Path, states: list[TokenStates]) -> dict[str, Path]:
-    """The same vectors in every format, by their documented layouts."""
-    import pandas as pd
+def save_all(folder: Path, states: list[TokenStates]) -> tuple[Path, Path]:
+    """The same vectors by sentence, and as vLLM writes them; other formats are those of files with words."""
     from safetensors.numpy import save_file
 
-    files = {"npz": folder / "own.npz", "joined": folder / "joined.npz", "by layer": folder / "by_layer.npz"}
-    np.savez(files["npz"], **{f"sentence_{i}": s.layers for i, s in enumerate(states)})
-    joined = np.concatenate([s.layers for s in states], axis=1)
-    lengths = np.array([len(s.ids) for s in states])
-    np.savez(files["joined"], layers=joined, lengths=lengths)
-    np.savez(files["by layer"], lengths=lengths, **{f"layer_{i}": joined[i] for i in (1, 2, 4)})
-    rows = [(i, k, row) for i, s in enumerate(states) for k, layer in enumerate(s.layers) for row in layer]
-    files["parquet"] = folder / "own.parquet"
-    pd.DataFrame(rows, columns=["sentence", "layer", "vector"]).to_parquet(files["parquet"])
-    files["vllm"] = folder / "vllm"
-    files["vllm"].mkdir()
+    np.savez(folder / "own.npz", **{f"sentence_{i}": s.layers for i, s in enumerate(states)})
+    (folder / "vllm").mkdir()
     for i, s in enumerate(states):  # layers 1 to 3 and the last, which vLLM gives before the norm
         x = np.concatenate([s.layers[1:LAST], before(s)[None]]).transpose(1, 0, 2)
-        ids = s.ids.astype(np.int64)
-        save_file({"hidden_states": np.ascontiguousarray(x), "token_ids": ids}, files["vllm"] / f"{i}.safetensors")
-    return files
+        tensors = {"hidden_states": np.ascontiguousarray(x), "token_ids": s.ids.astype(np.int64)}
+        save_file(tensors, folder / "vllm" / f"{i}.safetensors")
+    return folder / "own.npz", folder / "vllm"
 
 
 def test_formats_are_read_by_their_layouts(tmp_path: Path, gpt2: list[TokenStates]) -> None:
-    text = tmp_path / "text.txt"
-    text.write_text("\n".join(TEXTS) + "\n")
-    files = save_all(tmp_path, gpt2)
-    shown = {}
-    for name, file in files.items():
-        vectors, names, _ = read_vectors(file, gpt2)
-        shown[name] = identify(vectors, gpt2, names).sentences[0]
-    for name, verdict in {"npz": "same", "vllm": "different"}.items():
-        found = check("gpt2", files[name], text=text)
-        assert found.verdict == verdict
-        assert found.sentences[0] == shown[name]
-        assert len(found.layers) == (5 if verdict == "same" else 4)
-    assert all(shown[name].startswith("same: ") for name in ("npz", "joined", "parquet"))
-    assert "layers 1 to 2 here are hidden_states[1] to hidden_states[2]; layer 4 here is" in shown["by layer"]
-    assert "layer 3 here is hidden_states[4] before the final norm; layer 0 is missing" in shown["vllm"]
+    (tmp_path / "text.txt").write_text("\n".join(TEXTS) + "\n")
+    npz, vllm = (check("gpt2", file, text=tmp_path / "text.txt") for file in save_all(tmp_path, gpt2))
+    assert (npz.verdict, len(npz.layers)) == ("same", 5)
+    assert (vllm.verdict, len(vllm.layers)) == ("different", 4)
+    assert "layer 3 here is hidden_states[4] before the final norm; layer 0 is missing" in vllm.sentences[0]
+    numbered = identify([s.layers[[1, 2, 4]] for s in gpt2], gpt2, [1, 2, 4]).sentences[0]
+    assert "layers 1 to 2 here are hidden_states[1] to hidden_states[2]; layer 4 here is" in numbered
 
 
 def test_what_cannot_be_read_is_said_in_a_line(tmp_path: Path, gpt2: list[TokenStates]) -> None:
-    files = save_all(tmp_path, gpt2)
+    npz, vllm = save_all(tmp_path, gpt2)
     (tmp_path / "own.txt").write_text("x")
     (tmp_path / "broken.npz").write_bytes(b"PK\x03\x04")
     np.savez(tmp_path / "nan.npz", **{f"s{i}": s.layers * np.nan for i, s in enumerate(gpt2)})
@@ -257,10 +239,10 @@ def test_what_cannot_be_read_is_said_in_a_line(tmp_path: Path, gpt2: list[TokenS
         with pytest.raises(DataError, match=said):
             read_vectors(tmp_path / name, gpt2)
     with pytest.raises(DataError, match="its token_ids begin"):
-        read_vectors(files["vllm"], [gpt2[1], gpt2[0], gpt2[2]])
+        read_vectors(vllm, [gpt2[1], gpt2[0], gpt2[2]])
     with pytest.raises(DataError, match="vectors of 3 sentences, the text 2 sentences"):
-        check("gpt2", files["npz"], text=TEXTS[:2])
+        check("gpt2", npz, text=TEXTS[:2])
     with pytest.raises(DataError, match=r"arrays of shape \(5, \d+, 192\); expected .layers, tokens, columns."):
-        check("gpt2", files["npz"], text=["Another text altogether, which is far longer.", *TEXTS[1:]])
+        check("gpt2", npz, text=["Another text altogether, which is far longer.", *TEXTS[1:]])
     with pytest.raises(ModelError, match="expected a transformer"):
-        check("random_words", files["npz"], text=TEXTS)
+        check("random_words", npz, text=TEXTS)

@@ -103,7 +103,6 @@ def test_bad_files_are_refused_in_a_line(tmp_path: Path) -> None:
     cases = {
         "has no words, or no lengths": {"x": every, "words": words},
         "sentence 1: vectors of shape": {"a": every[:, :4], "b": every[:, :5], "words": words[:8], "lengths": [4, 4]},
-        "holds NaN": {"x": every * np.nan, "words": words, "lengths": LENGTHS},
         "expected different whole numbers": {"a3": every[0], "b3": every[1], "words": words, "lengths": LENGTHS},
     }
     for match, held in cases.items():

@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+import pytest
 from ctxexp_measures.calibration.edit_distance import EditDistance, Units
-from ctxexp_measures.calibration.qnli import qnli
+from ctxexp_measures.calibration.qnli import qnli, resampled_auc
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 from ctxexp import Corpus, Group, Pairs
+from ctxexp.maths import resamples
 from tests import naive
 from tests.gold_pairs import measured, pairs
 from tests.measuring_helpers import Sides
@@ -112,6 +114,15 @@ GLUE = (
     "1\tWhere is it?\tNobody knows.\tnot_entailment\r\n"
     "2\tWhere is it?\tIn Bath .\tentailment\n"
 )
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_resampled_areas_are_those_of_the_drawn_pairs(ties: bool) -> None:
+    x, y = np.random.default_rng(7).normal(size=(2, 25))
+    x = np.round(x) if ties else x
+    (counts,) = resamples([10, 15], 40, np.random.default_rng(8))
+    for row, got in zip(counts.astype(int), resampled_auc(x, x + y > 0, counts), strict=True):
+        assert got == pytest.approx(roc_auc_score(np.repeat(x + y > 0, row), np.repeat(x, row)), abs=1e-12)
 
 
 def test_qnli_reads_glues_file(tmp_path: Path) -> None:
