@@ -35,11 +35,9 @@ def shared() -> Path:
 
 
 @pytest.fixture(scope="session")
-def warm() -> Iterator[Warm]:
-    """What runs `python -m ctxexp` in a process of its own without importing everything anew."""
-    server = Warm()
-    yield server
-    server.close()
+def warm(common: Path) -> Warm:
+    """What runs `python -m ctxexp` in a process of its own without importing everything anew; one for all workers."""
+    return Warm(common / "warm", os.getppid() if os.environ.get("PYTEST_XDIST_WORKER") else os.getpid())
 
 
 @pytest.fixture(scope="session")

@@ -15,13 +15,14 @@ import gc
 import json
 import os
 import runpy
+import select
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import textwrap
 import threading
+import time
 import traceback
 from collections.abc import Mapping
 from importlib import import_module
@@ -56,14 +57,38 @@ CLIENT = """
 
 
 class Warm:
-    """A server in a process of its own; `folder` is what a PATH begins with to use it."""
+    """A server in a process of its own; `folder` is what a PATH begins with to use it.
 
-    def __init__(self) -> None:
-        self._held = tempfile.TemporaryDirectory(prefix="ctxexp-warm-")
-        self.folder = Path(self._held.name)
-        address = str(self.folder / "socket")
-        client = textwrap.dedent(CLIENT).format(python=sys.executable, address=address)
-        self.python = self.folder / "python"
+    One server serves all that name a folder: the first one starts it, and it ends when the process `session` has.
+    """
+
+    def __init__(self, folder: Path, session: int) -> None:
+        self.folder = folder
+        self.python = folder / "python"
+        self._address = str(folder / "socket")
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            self._wait()
+            return
+        self._write_commands()
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("MLFLOW_", "HYDRA_"))}
+        env = {**kept, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+        self._server = subprocess.Popen(
+            [sys.executable, __file__, self._address, str(session)], env=env, stdout=subprocess.PIPE
+        )
+        self._wait()
+
+    def _wait(self) -> None:
+        """Until the server answers, which takes seconds."""
+        for _ in range(1200):
+            if os.path.exists(self._address):
+                return
+            time.sleep(0.1)
+        raise TimeoutError("the server of warm processes didn't start")
+
+    def _write_commands(self) -> None:
+        client = textwrap.dedent(CLIENT).format(python=sys.executable, address=self._address)
         script = self.folder / "client.py"
         script.write_text(client)
         # A `#!` line ends at its first space and at 127 characters: the interpreter may lie anywhere, a shell doesn't.
@@ -72,20 +97,10 @@ class Warm:
         command = self.folder / "ctxexp"
         command.write_text(f'#!/bin/sh\nexec {quote(str(self.python))} -m ctxexp "$@"\n')
         command.chmod(0o755)
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("MLFLOW_", "HYDRA_"))}
-        env = {**kept, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-        self._server = subprocess.Popen([sys.executable, __file__, address], env=env, stdout=subprocess.PIPE)
-        assert self._server.stdout is not None
-        assert self._server.stdout.read(5) == b"ready"
 
     def run(self, *words: str, cwd: Path, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
         """What `python WORDS` answers."""
         return subprocess.run([self.python, *words], cwd=cwd, env=env, capture_output=True, text=True, timeout=400)
-
-    def close(self) -> None:
-        self._server.kill()
-        self._server.communicate()
-        self._held.cleanup()
 
 
 def load() -> None:
@@ -99,14 +114,19 @@ def load() -> None:
     assert threading.active_count() == 1, f"a process with threads can't be forked: {threading.enumerate()}"
 
 
-def serve(address: str) -> tuple[list[str], str, dict[str, str]]:
-    """Answers for ever, and returns in each child: what it is to run, where, under which environment."""
+def serve(address: str, session: int) -> tuple[list[str], str, dict[str, str]]:
+    """Answers while the process `session` lives, and returns in each child: what it is to run, where, under which
+    environment."""
     with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(address)
+        listening.bind(f"{address}.new")
         listening.listen(16)
-        print("ready", end="", flush=True)
+        os.rename(f"{address}.new", address)  # where it is, it answers
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system buries children
         while True:
+            asked, _, _ = select.select([listening], [], [], 1)
+            if not asked:
+                end_with(session)
+                continue
             asking, _ = listening.accept()
             if os.fork() == 0:
                 break
@@ -123,6 +143,14 @@ def serve(address: str) -> tuple[list[str], str, dict[str, str]]:
         os.close(stream)
     words, folder, environment = json.loads(asked)
     return words, folder, environment
+
+
+def end_with(session: int) -> None:
+    """End this process if that one has ended."""
+    try:
+        os.kill(session, 0)
+    except ProcessLookupError:
+        os._exit(0)
 
 
 def _read(asking: socket.socket) -> tuple[bytes, array.array[int]]:
@@ -169,7 +197,7 @@ if __name__ == "__main__":
     load()
     gc.enable()
     gc.freeze()  # what is shared stays shared
-    asked = serve(sys.argv[1])
+    asked = serve(sys.argv[1], int(sys.argv[2]))
     try:
         run(*asked)
     except SystemExit as stop:
