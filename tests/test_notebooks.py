@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,8 @@ from typing import Any
 import nbformat
 import pytest
 from nbclient import NotebookClient
+
+from tests.warm import Warm
 
 BOOKS = sorted((Path(__file__).resolve().parent.parent / "docs" / "notebooks").glob("*.ipynb"))
 NUMBER = re.compile(r"-?\d+\.\d+")
@@ -34,13 +37,16 @@ class Client(NotebookClient):
 
 
 @contextmanager
-def kernel() -> Iterator[Callable[[Any, Path], list[str]]]:
+def kernel(python: Path) -> Iterator[Callable[[Any, Path], list[str]]]:
     """What executes notebooks in place, in a folder, with one kernel, since each takes seconds to import libraries."""
     client = Client(nbformat.v4.new_notebook(), timeout=300, record_timing=False)
+    client.create_kernel_manager().kernel_spec.argv[0] = str(python)
     with client.setup_kernel():
 
         def run(book: Any, folder: Path) -> list[str]:
-            anew = nbformat.v4.new_code_cell(f"import os\nos.chdir({str(folder)!r})\n%reset -f")
+            # `inline` is what a kernel sets where matplotlib isn't imported yet.
+            lines = "import os", f"os.chdir({str(folder)!r})", "%matplotlib inline", "%reset -f"
+            anew = nbformat.v4.new_code_cell("\n".join(lines))
             client.nb, client.shown = nbformat.v4.new_notebook(cells=[anew]), []
             client.execute_cell(anew, 0)
             client.nb = book
@@ -53,8 +59,8 @@ def kernel() -> Iterator[Callable[[Any, Path], list[str]]]:
 
 
 @pytest.fixture(scope="module")
-def run() -> Iterator[Callable[[Any, Path], list[str]]]:
-    with kernel() as run:
+def run(warm: Warm) -> Iterator[Callable[[Any, Path], list[str]]]:
+    with kernel(warm.python) as run:
         yield run
 
 
@@ -92,6 +98,6 @@ def test_a_notebook_shows_what_is_stored_in_it(path: Path, tmp_path: Path, run: 
 if __name__ == "__main__":
     for path in BOOKS:
         book = nbformat.read(path, as_version=4)
-        with kernel() as run, TemporaryDirectory() as folder:
+        with kernel(Path(sys.executable)) as run, TemporaryDirectory() as folder:
             run(book, Path(folder))
         nbformat.write(book, path)

@@ -25,6 +25,7 @@ import threading
 import time
 import traceback
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from shlex import quote
@@ -43,7 +44,7 @@ TEXT = "TESTS_TEXT"
 CLIENT = """
     import array, json, os, socket, sys
     words = sys.argv[1:]
-    ours = words[:1] == ["-m"] and words[1].partition(".")[0] == "ctxexp"
+    ours = words[:1] == ["-m"] and words[1].partition(".")[0] in ("ctxexp", "ipykernel_launcher")
     if not ours and not (words and words[0].endswith(".py")):
         os.execv({python!r}, [{python!r}, *words])
     with socket.socket(socket.AF_UNIX) as server:
@@ -65,7 +66,7 @@ class Warm:
     def __init__(self, folder: Path, session: int) -> None:
         self.folder = folder
         self.python = folder / "python"
-        self._address = str(folder / "socket")
+        self._address = folder / "socket"
         try:
             folder.mkdir()
         except FileExistsError:
@@ -82,13 +83,13 @@ class Warm:
     def _wait(self) -> None:
         """Until the server answers, which takes seconds."""
         for _ in range(1200):
-            if os.path.exists(self._address):
+            if self._address.exists():
                 return
             time.sleep(0.1)
         raise TimeoutError("the server of warm processes didn't start")
 
     def _write_commands(self) -> None:
-        client = textwrap.dedent(CLIENT).format(python=sys.executable, address=self._address)
+        client = textwrap.dedent(CLIENT).format(python=sys.executable, address=str(self._address))
         script = self.folder / "client.py"
         script.write_text(client)
         # A `#!` line ends at its first space and at 127 characters: the interpreter may lie anywhere, a shell doesn't.
@@ -120,11 +121,10 @@ def serve(address: str, session: int) -> tuple[list[str], str, dict[str, str]]:
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(f"{address}.new")
         listening.listen(16)
-        os.rename(f"{address}.new", address)  # where it is, it answers
+        Path(f"{address}.new").rename(address)  # where it is, it answers
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system buries children
         while True:
-            asked, _, _ = select.select([listening], [], [], 1)
-            if not asked:
+            if not select.select([listening], [], [], 1)[0]:
                 end_with(session)
                 continue
             asking, _ = listening.accept()
@@ -135,7 +135,8 @@ def serve(address: str, session: int) -> tuple[list[str], str, dict[str, str]]:
     asked, streams = _read(asking)
     if child := os.fork():
         _, status = os.waitpid(child, 0)
-        asking.sendall(bytes([os.waitstatus_to_exitcode(status) & 0xFF]))
+        with suppress(BrokenPipeError):  # a kernel that is asked to end is no longer waited for
+            asking.sendall(bytes([os.waitstatus_to_exitcode(status) & 0xFF]))
         os._exit(0)
     asking.close()
     for n, stream in enumerate(streams):
