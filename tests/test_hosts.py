@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -158,10 +159,11 @@ for stream in (None, window, io.TextIOWrapper(io.BytesIO(), encoding="ascii")):
 """
 
 
-def test_the_host_stays_as_it_was(tmp_path: Path) -> None:
+def test_the_host_stays_as_it_was(empty_store: Path, tmp_path: Path) -> None:
     """Its environment, random numbers, warnings, logging, signals, NumPy, torch, figures, Hydra and MLflow, whose
     autologging is on; and it is served whatever its streams are."""
     (tmp_path / "mine.py").write_text(MEASURE)
+    shutil.copy(empty_store / "mlflow.db", tmp_path / "mine.db")
     done = subprocess.run([sys.executable, "-c", STATE], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 

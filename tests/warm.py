@@ -14,6 +14,7 @@ import atexit
 import gc
 import json
 import os
+import pkgutil
 import runpy
 import select
 import signal
@@ -36,8 +37,9 @@ LIBRARIES = (
     "transformers.models.gpt2.modeling_gpt2 torch._dynamo accelerate mlflow mlflow.store.db.utils "
     "mlflow.store.tracking.sqlalchemy_store alembic.command matplotlib.figure matplotlib.backends.backend_agg "
     "matplotlib.backends.backend_svg fontTools.subset mpl_toolkits.mplot3d plotly.graph_objects scipy.stats sklearn "
-    "pandas pyarrow h5py joblib hydra.main hydra.core.override_parser.overrides_parser hydra._internal.hydra "
-    "rich.console"
+    "pandas pyarrow.pandas_compat pyarrow.dataset pyarrow.parquet h5py joblib hydra.main "
+    "hydra.core.override_parser.overrides_parser hydra._internal.hydra rich.console "
+    "mlflow.store.tracking.sqlalchemy_workspace_store alembic.config sqlalchemy.dialects.sqlite"
 )
 TEXT = "TESTS_TEXT"
 """The variable that names a folder with a text in the place of the embedded one, of the same form."""
@@ -106,12 +108,13 @@ class Warm:
 
 def load() -> None:
     """Import what commands import, ctxexp's tracking first, since it settles how MLflow behaves."""
-    package = import_module("ctxexp.sinks").__path__[0]
+    import_module("ctxexp.sinks")
     for name in LIBRARIES.split():
         import_module(name)
-    for path in sorted(Path(package).parent.glob("*.py")):
-        if path.stem != "__main__":
-            import_module(f"ctxexp.{path.stem}")
+    for package in ("ctxexp", "ctxexp_compare", "ctxexp_hub", "ctxexp_lab", "ctxexp_measures", "ctxexp_papers"):
+        for module in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
+            if not module.name.endswith("__main__"):
+                import_module(module.name)
     assert threading.active_count() == 1, f"a process with threads can't be forked: {threading.enumerate()}"
 
 
