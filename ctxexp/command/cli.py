@@ -25,7 +25,7 @@ from ctxexp.plugins import COMMAND
 from ctxexp.plugins.registry import refuse_typed_secrets, registry
 from ctxexp.progress import show, silence
 
-RUN = "run"  # the verb that may be left out
+RUN_VERB = "run"  # the verb that may be left out
 
 
 def _keep_objects() -> None:
@@ -76,7 +76,7 @@ def run_command_line(args: Sequence[str]) -> int | str | None:
         said, status = f"error: {mask(str(error))}", 2
         show(said, sys.stderr)
         if "json=true" in args:
-            name = args[0] if (COMMAND, args[0]) in registry().offers else RUN
+            name = args[0] if (COMMAND, args[0]) in registry().offers else RUN_VERB
             print(json.dumps({"verb": name, "status": status, "sentences": [said], "tables": {}, "files": []}))
     except KeyboardInterrupt:
         show("interrupted", sys.stderr)
@@ -105,8 +105,8 @@ def _find_verb(args: list[str]) -> tuple[Verb | None, list[str]]:
     offer = registry().offers.get((COMMAND, rest[0])) if rest else None
     if offer is None:
         return None, args
-    if offer.name == RUN:
-        args.remove(RUN)
+    if offer.name == RUN_VERB:
+        args.remove(RUN_VERB)
         return None, args
     return Verb(offer.name, offer.factory), rest[1:]
 

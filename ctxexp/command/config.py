@@ -24,7 +24,7 @@ from ctxexp.engines import Engine
 from ctxexp.errors import ConfigError, MetricError, UnknownKey, error_text, near, short
 from ctxexp.files.credentials import remember
 from ctxexp.maths.word_mix import BANDS, Weights, WordMix
-from ctxexp.metrics import RUN
+from ctxexp.metrics import OF_RUN
 from ctxexp.plugins import CONFIG_KINDS, Factory
 from ctxexp.plugins.arguments import Seed, arguments, convert_value, type_text
 from ctxexp.plugins.registry import GROUPS, LISTS, Offer, Registry, load_plugin_files, refuse_typed_secrets
@@ -236,7 +236,7 @@ class Config(RunOptions):
         """The parts that can change the run's numbers (no sink, no engine), in the order of the flow; baselines that
         metrics name besides the run's come last."""
         yield from (self.model, self.dataset, self.control, self.transform, self.baseline, *self.metric.values())
-        named = {name for metric in self.metric.values() for name in metric.arguments.get("baselines", ())} - {RUN}
+        named = {name for metric in self.metric.values() for name in metric.arguments.get("baselines", ())} - {OF_RUN}
         yield from map(self.named_baseline, sorted(named))
 
     def named_baseline(self, name: str) -> Component:

@@ -34,7 +34,7 @@ from ctxexp.files import user_path
 from ctxexp.measuring.record import checked_metrics
 from ctxexp.measuring.study import Study
 from ctxexp.measuring.text_reader import TextReader
-from ctxexp.metrics import RUN, Metric
+from ctxexp.metrics import OF_RUN, Metric
 from ctxexp.model import Encoder, contract_violation
 from ctxexp.models.options import check_arguments, check_device
 from ctxexp.occurrences import check_contexts
@@ -226,7 +226,7 @@ class Experiment:
         _ = self.baseline, self.calibration
         self._check_reader()
         for metric in self.prototypes.values():
-            for other in {*metric.baselines} - {RUN}:
+            for other in {*metric.baselines} - {OF_RUN}:
                 self.named_baseline(other)
         if config.dataset.offer.builtin:
             self._check_data()

@@ -17,7 +17,7 @@ from ctxexp.files.credentials import map_texts, mask
 from ctxexp.files.process import why_gone
 
 STATE = "status.json"  # what the job is doing: changes, so it is no artifact
-RUN = "run.json"  # what names the job
+RUN_FILE = "run.json"  # what names the job
 
 
 class State(TypedDict, total=False):

@@ -21,7 +21,7 @@ from ctxexp.files import MANIFEST, disk_error_message, find_damage, is_disk_full
 from ctxexp.files.credentials import map_texts, mask
 from ctxexp.files.environment import environment, provenance_tags
 from ctxexp.files.job_folder import (
-    RUN,
+    RUN_FILE,
     STATE,
     State,
     read_json,
@@ -84,7 +84,7 @@ def job(
     description = {**{key: vars(run)[key] for key in own}, "began": run.began_ms}
     write_file(folder / "config.yaml", run.config)
     write_json(folder / "environment.json", environment())
-    write_json(folder / RUN, {**description, "overrides": list(overrides)})
+    write_json(folder / RUN_FILE, {**description, "overrides": list(overrides)})
     write_state(
         folder,
         fresh=True,
@@ -187,8 +187,8 @@ def _unfit(folder: Path, key: str) -> str | None:
     """The reason why the results there can't be taken for those of job `key`; None if they can."""
     if what := find_damage(folder):
         return what
-    if read_json(folder / RUN).get("key") != key:
-        return f"{RUN} names another job"
+    if read_json(folder / RUN_FILE).get("key") != key:
+        return f"{RUN_FILE} names another job"
     try:
         Results.load(folder)
     except TrackingError as error:

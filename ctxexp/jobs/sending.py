@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ctxexp.errors import CtxexpError, plugin_call
 from ctxexp.files.credentials import map_texts, mask
-from ctxexp.files.job_folder import RUN, mark_killed_jobs, read_state, write_state
+from ctxexp.files.job_folder import RUN_FILE, mark_killed_jobs, read_state, write_state
 from ctxexp.files.process import defer_signals
 from ctxexp.results import Results
 from ctxexp.results.files import RESULTS_FILE
@@ -51,7 +51,7 @@ def send_runs(
     for label, sink in sinks.items():
         try:
             for folder, results in jobs.items():
-                if (_results_folder(folder) / RUN).exists():
+                if (_results_folder(folder) / RUN_FILE).exists():
                     send_run(folder, label, sink, tracking_folder, sweep, results)
         except CtxexpError as error:
             problems.append(mask(str(error)))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ctxexp.errors import TrackingError
 from ctxexp.files import user_path
-from ctxexp.files.job_folder import RUN, read_state
+from ctxexp.files.job_folder import RUN_FILE, read_state
 from ctxexp.jobs.sending import send_run, send_sweep
 from ctxexp.jobs.sweep import JOBS, report_of
 from ctxexp.results import Results
@@ -36,10 +36,10 @@ def upload(folder: Path | str, *, uri: str | None = None, experiment: str | None
     TrackingError if a folder holds no results or the store doesn't answer.
     """
     top = user_path(folder).resolve()
-    jobs = [top] if (top / RUN).exists() else sorted(p.parent for p in top.glob(f"*/{RUN}"))
+    jobs = [top] if (top / RUN_FILE).exists() else sorted(p.parent for p in top.glob(f"*/{RUN_FILE}"))
     if not (jobs := [one for one in jobs if one == top or (one / RESULTS_FILE).exists()]):
         raise TrackingError(
-            f"{top} holds no results of ctxexp: expected {RUN} and {RESULTS_FILE} there or one folder below"
+            f"{top} holds no results of ctxexp: expected {RUN_FILE} and {RESULTS_FILE} there or one folder below"
         )
     above = jobs[0].parents  # <tracking folder>/results/<sweep>/<job>
     place = above[2] if len(above) > 2 and above[1].name == "results" else above[0]

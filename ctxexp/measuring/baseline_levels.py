@@ -16,7 +16,7 @@ from ctxexp.errors import MetricError, plugin_call, short
 from ctxexp.groups import Block, WordReader
 from ctxexp.maths.geometry import PreparedRows
 from ctxexp.maths.resampling import Curve, Stream
-from ctxexp.metrics import RUN, GroupMean, Metric, Over, baseline_is_score, has_baseline
+from ctxexp.metrics import OF_RUN, GroupMean, Metric, Over, baseline_is_score, has_baseline
 from ctxexp.occurrences import Groups, Occurrences
 
 FIRST = ""  # the baseline of a measure's `baseline` and `adjusted`
@@ -128,7 +128,7 @@ class BaselineLevels:
     ) -> None:
         self.occurrences, self.seed, self.prototypes, self.indices = occurrences, seed, prototypes, indices
         self.sample = SampleBaseline(baseline, occurrences, np.random.default_rng([seed, Stream.BASELINE]))
-        self._schemes = {RUN: baseline, baseline.name: baseline}
+        self._schemes = {OF_RUN: baseline, baseline.name: baseline}
         self._named, self._drawn = named, dict[tuple[str, Over], GroupBaseline | None]()
         self.of_groups = {
             label: self._resolve(prototype) if isinstance(prototype, GroupMean) else {}
@@ -137,10 +137,10 @@ class BaselineLevels:
 
     def _resolve(self, prototype: Metric) -> dict[str, GroupBaseline]:
         """A measure's baselines of single groups, by name."""
-        first = RUN if self._of_groups(RUN, prototype.over) else prototype.baselines[0]
+        first = OF_RUN if self._of_groups(OF_RUN, prototype.over) else prototype.baselines[0]
         main = self._of_groups(first, prototype.over)
         others = {
-            name: self._of_groups(name, prototype.over) for name in prototype.baselines if name not in (RUN, first)
+            name: self._of_groups(name, prototype.over) for name in prototype.baselines if name not in (OF_RUN, first)
         }
         further_levels = {name: each for name, each in others.items() if each and each is not main}
         return {FIRST: main, **further_levels} if main else further_levels

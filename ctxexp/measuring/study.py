@@ -27,7 +27,7 @@ from ctxexp.measuring.record import Record
 from ctxexp.measuring.text_reader import TextReader, measure_summed, summed_halves
 from ctxexp.measuring.word_rows import Intervals, Observer, WordRows
 from ctxexp.measuring.words import measure_words
-from ctxexp.metrics import RUN, Metric
+from ctxexp.metrics import OF_RUN, Metric
 from ctxexp.model import EmbeddingTable, Encoder
 from ctxexp.occurrences import Layers, Occurrences, Text
 from ctxexp.progress import Progress
@@ -163,7 +163,7 @@ class Study:
         record = Record(
             self.metrics, self.prototypes, seed=self.seed, bootstrap=self.bootstrap, folder=folder, info=self.info
         )
-        names = {name for prototype in record.prototypes.values() for name in prototype.baselines if name != RUN}
+        names = {name for prototype in record.prototypes.values() for name in prototype.baselines if name != OF_RUN}
         baselines: list[object] = [self.baseline, *map(self.named_baseline, sorted(names))]
         for baseline in baselines:
             if not isinstance(baseline, Baseline):

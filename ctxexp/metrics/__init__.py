@@ -21,7 +21,7 @@ from ctxexp.results.run_info import MeasureInfo
 if TYPE_CHECKING:
     from ctxexp.occurrences import Text
 
-RUN = "run"  # among a metric's baselines, that of the run's `baseline=`
+OF_RUN = "run"  # among a metric's baselines, that of the run's `baseline=`
 
 Over = Literal["occurrence", "word", "sense", "sentence", "pair", "sample", "corpus", "text"]
 """Which rows form a group: one row by itself; a word's rows; a word's rows that have a sense label; a sentence's rows;
@@ -170,7 +170,7 @@ class Metric(ABC):
     invariances: frozenset[str] = frozenset()
     min_rows: ClassVar[int] = 1
     _sample: int | None = None  # so many random groups only
-    baselines: tuple[str, ...] = (RUN,)
+    baselines: tuple[str, ...] = (OF_RUN,)
     resampling: tuple[np.random.Generator, int] = (np.random.default_rng(0), 0)
     cosine_statistic: ClassVar[str] = ""
     """The statistic, if any, that is the mean cosine of random occurrences: `baseline` where that is the baseline
@@ -254,11 +254,11 @@ class GroupMean(Metric):
 
     min_rows: ClassVar[int] = 2  # smaller groups have no score: NaN, and counted as undefined
 
-    def __init__(self, *, sample: int | None = None, baselines: Sequence[str] = (RUN,)) -> None:
+    def __init__(self, *, sample: int | None = None, baselines: Sequence[str] = (OF_RUN,)) -> None:
         if sample is not None and sample < 1:
             raise MetricError(f"sample={sample}: expected a positive number of groups, or null for all")
         if not baselines or isinstance(baselines, str):
-            raise MetricError(f"baselines={baselines!r}: expected names of baselines, {RUN} among them or not")
+            raise MetricError(f"baselines={baselines!r}: expected names of baselines, {OF_RUN} among them or not")
         self._sample, self.baselines = sample, tuple(baselines)
         self._keys: list[Hashable] = []
         self._scores: list[np.ndarray] = []

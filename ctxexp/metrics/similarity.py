@@ -27,7 +27,7 @@ from ctxexp.maths.geometry import (
     takes_prepared,
 )
 from ctxexp.maths.statistics import summary
-from ctxexp.metrics import RUN, GroupMean, Metric, Output, Reading
+from ctxexp.metrics import OF_RUN, GroupMean, Metric, Output, Reading
 
 if TYPE_CHECKING:
     pass
@@ -102,7 +102,7 @@ class IntraSentenceSimilarity(GroupMean):
     cosine_statistic: ClassVar[str] = "baseline"
 
     def __init__(
-        self, *, sample: int | None = None, unit_norm: bool = False, baselines: Sequence[str] = (RUN,)
+        self, *, sample: int | None = None, unit_norm: bool = False, baselines: Sequence[str] = (OF_RUN,)
     ) -> None:
         super().__init__(sample=sample, baselines=baselines)
         self.unit_norm = unit_norm

@@ -18,7 +18,7 @@ from ctxexp.report.changes import (
     variant_range,
 )
 from ctxexp.report.wording import LabelledResults, full_title, group_count_phrase, mix_labels
-from ctxexp.results.finding import RUN, Finding, Leg
+from ctxexp.results.finding import RUN_NAME, Finding, Leg
 from ctxexp.results.results import CONTEXTUALITY, LEADING, mix_mark, own_mix
 from ctxexp.results.values import Key
 
@@ -54,16 +54,16 @@ def _text(results: Results, key: Key, layers: tuple[int, ...], legs: Sequence[Le
     """The sentence on a curve, with a full stop."""
     info, name = results.info.measure(key.measure), scale_title(key, [results])
     if not layers:
-        return f"{name} in {RUN}: undefined in every layer."
+        return f"{name} in {RUN_NAME}: undefined in every layer."
     if not legs:
         values = _values(results, key, sorted({layers[0], layers[-1]}))
         why = _no_change(results, key, layers, has_interval=has_interval)
-        return f"{name} in {RUN}: {why} ({values})."
+        return f"{name} in {RUN_NAME}: {why} ({values})."
     clauses = ", then ".join(_clause(results, key, leg, legs, layers) for leg in legs)
     if not info.subject:
-        return f"{name} in {RUN}: {clauses}."
+        return f"{name} in {RUN_NAME}: {clauses}."
     name = name[0].lower() + name[1:] if name[1:2].islower() else name
-    return f"In {RUN}, {name} {clauses}."
+    return f"In {RUN_NAME}, {name} {clauses}."
 
 
 def _clause(results: Results, key: Key, leg: Leg, legs: Sequence[Leg], layers: Sequence[int]) -> str:

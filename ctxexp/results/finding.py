@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-RUN = "{run}"  # stands in a finding's text for the run's name
+RUN_NAME = "{run}"  # stands in a finding's text for the run's name
 
 
 @dataclass(frozen=True)
@@ -41,4 +41,4 @@ class Finding:
 
     def sentence(self, label: str) -> str:
         """The sentence on the run of this label."""
-        return self.text.replace(RUN, label)
+        return self.text.replace(RUN_NAME, label)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from ctxexp.errors import TrackingError
-from ctxexp.files.job_folder import RUN, read_json, read_state
+from ctxexp.files.job_folder import RUN_FILE, read_json, read_state
 from ctxexp.lazy import VerbPackage
 from ctxexp.results import Results
 
@@ -171,7 +171,7 @@ class Sink:
 
 def load_run(folder: Path, tracking_folder: Path) -> Run:
     """Load the run of the job in this folder. Raises TrackingError where its run.json is missing or damaged."""
-    document, state, config = read_json(folder / RUN), read_state(folder), folder / "config.yaml"
+    document, state, config = read_json(folder / RUN_FILE), read_state(folder), folder / "config.yaml"
     statuses: dict[str, Status] = {"FINISHED": "FINISHED", "FAILED": "FAILED"}
     try:
         return Run(
@@ -185,7 +185,7 @@ def load_run(folder: Path, tracking_folder: Path) -> Run:
             config=config.read_text(encoding="utf-8", errors="replace") if config.is_file() else "",
         )
     except (LookupError, TypeError, ValueError, AttributeError):
-        raise TrackingError(f"{folder / RUN} is not a run of ctxexp, or is damaged; run the job again") from None
+        raise TrackingError(f"{folder / RUN_FILE} is not a run of ctxexp, or is damaged; run the job again") from None
 
 
 sys.modules[__name__].__class__ = VerbPackage  # ctxexp.sinks(...)
