@@ -18,6 +18,7 @@ from ctxexp.matched_baselines import FrequencyMatched, PositionMatched, Twins
 from ctxexp.maths import mean_cosine
 from ctxexp.measuring.word_record import _first_share
 from ctxexp.vectors.stores import apply_control
+from tests import tiny_models
 from tests.composed import registry_of
 from tests.measuring_helpers import MemoryStore, contextual, measure, row_index_of, sentences
 from tests.shipped import (
@@ -31,9 +32,7 @@ from tests.shipped import (
     bert,
     elmo,
     gpt2,
-    huggingface,
 )
-from tests.tiny_models import make
 
 REGISTRY = registry_of()
 
@@ -261,7 +260,7 @@ def test_words_alone_know_their_place_and_nothing_else(model: Encoder) -> None:
 
 
 def test_roberta_counts_places_from_behind_its_padding(tmp_path: Path) -> None:
-    encoder = huggingface(checkpoint=str(make("roberta", tmp_path / "model")), device="cpu", dtype="float32")
+    encoder = tiny_models.encoder(tiny_models.make("roberta", tmp_path / "model"))
     assert type(encoder).__name__ == "TransformerEncoder"
     sentence = Sentence.of(TEXTS[0])
     (alone,), (plain,), (read,) = (of([sentence]) for of in (encoder.encode_alone, encoder.encode, encoder.read_pieces))

@@ -20,15 +20,10 @@ from ctxexp.model import EmbeddingTable
 from ctxexp.models import ElmoNetwork
 from tests import tiny_models
 from tests.sample_results import run_info
-from tests.shipped import WordNorm, huggingface
-from tests.tiny_models import SHORT_TEXTS, with_head
+from tests.shipped import WordNorm
+from tests.tiny_models import SHORT_TEXTS, encoder, with_head
 
 SENTENCES = [Sentence.of(text.split()) for text in SHORT_TEXTS]
-
-
-def tiny(folder: Path, **reading: Any) -> Any:
-    """The encoder of a folder."""
-    return huggingface(checkpoint=str(folder), device="cpu", **reading)
 
 
 @pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
@@ -37,8 +32,7 @@ def test_a_transformers_tables(tmp_path: Path, kind: str, tied: bool) -> None:
     import transformers as t
 
     folder = with_head(kind, tmp_path, tied=tied)
-    encoder = tiny(folder)
-    tables = encoder.tables(SENTENCES)
+    tables = encoder(folder).tables(SENTENCES)
     assert [table.name for table in tables] == (["input"] if tied else ["input", "output"])
     whole = (t.BertForMaskedLM if kind == "bert" else t.GPT2LMHeadModel).from_pretrained(folder)
     tokenizer = t.AutoTokenizer.from_pretrained(folder)
@@ -59,27 +53,27 @@ def test_an_output_matrix_without_a_row_each_is_refused(tmp_path: Path) -> None:
     from safetensors.torch import load_file, save_file
 
     folder = with_head("gpt2", tmp_path, tied=False)
-    encoder = tiny(folder)
+    made = encoder(folder)
     weights = load_file(folder / "model.safetensors")
     weights["lm_head.weight"] = weights["lm_head.weight"][:5].clone()
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
     with pytest.raises(ModelError, match=r"its output matrix lm_head.weight has 5 rows for \d+ pieces; expected a row"):
-        encoder.tables(SENTENCES)
+        made.tables(SENTENCES)
 
 
 def test_elmos_token_layer_is_half_of_its_layer_0() -> None:
     options = tiny_models.elmo_options()
     network = ElmoNetwork(options, generator=torch.Generator().manual_seed(0))
-    encoder = tiny_models.elmo(options, network.state_dict())
-    (table,) = encoder.tables(SENTENCES)
+    made = tiny_models.elmo(options, network.state_dict())
+    (table,) = made.tables(SENTENCES)
     assert table.name == "token_layer"
     assert table.counts is not None
     assert dict(zip(table.tokens, table.counts.tolist(), strict=True)) == Counter(w for s in SENTENCES for w in s.words)
     vectors = dict(zip(table.tokens, table.vectors, strict=True))
-    for encoded in encoder.encode(SENTENCES):
+    for encoded in made.encode(SENTENCES):
         for word, row in zip(encoded.units, encoded.layers[0], strict=True):
             np.testing.assert_allclose(np.tile(vectors[word], 2), row, atol=1e-6)
-    (empty,) = encoder.tables([])
+    (empty,) = made.tables([])
     assert empty.vectors.shape == (0, 5)
 
 

@@ -15,7 +15,6 @@ import ctxexp
 from ctxexp import Sentence
 from ctxexp.errors import ConfigError, ModelError
 from tests import tiny_models
-from tests.shipped import huggingface
 
 WORDS = [
     "the", "quick", "brown", "fox", "jumps", "over", "the", "lazy", "dog",
@@ -65,7 +64,7 @@ def hidden(model: Any, encoder: Any, words: list[str] = WORDS) -> np.ndarray:
 
 
 def pieces(folder: Path, **choices: Any) -> Any:
-    return huggingface(checkpoint=str(folder), device="cpu", pooling="pieces", **choices)
+    return tiny_models.encoder(folder, pooling="pieces", **choices)
 
 
 def relative(a: np.ndarray, b: np.ndarray) -> float:

@@ -18,7 +18,7 @@ from tokenizers import Regex, Tokenizer, pre_tokenizers, processors
 from ctxexp import Sentence
 from ctxexp.errors import ModelError
 from tests import tiny_models
-from tests.shipped import huggingface
+from tests.tiny_models import encoder
 
 gguf = pytest.importorskip("gguf", reason="the package gguf is not installed")
 HIDDEN, INNER, HEADS, BLOCKS = 32, 64, 4, 2
@@ -121,7 +121,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, np.n
 
 def agrees(path: Path, model: Any, change: Callable[[Tokenizer], object] = lambda _: None) -> Any:
     """The file's encoder, once its vectors of each piece are those of the model and of the tokenizer after `change`."""
-    made = huggingface(checkpoint=str(path), pooling="pieces", device="cpu", unused="refuse")
+    made = encoder(path, pooling="pieces", unused="refuse")
     tokenizer, _ = tiny_models.byte_level()
     change(tokenizer)
     for sentence, encoded in zip(SENTENCES, made.encode(SENTENCES), strict=True):
@@ -213,40 +213,40 @@ def test_each_key_and_tensor_that_nothing_follows_is_named(tmp_path: Path) -> No
     tensors = ("blk.0.attn_q_norm.weight", "rope_factors_long.weight")
     write(tmp_path / "a.gguf", keys=UNUSED, tensors=dict.fromkeys(tensors, (4,)))
     with pytest.raises(ModelError, match=r"holds what isn't used.*: the key llama.attention.sliding_window=16;"):
-        huggingface(checkpoint=str(tmp_path / "a.gguf"), device="cpu", unused="refuse")
-    warnings = str(huggingface(checkpoint=str(tmp_path / "a.gguf"), device="cpu").details["warnings"])
+        encoder(tmp_path / "a.gguf", unused="refuse")
+    warnings = str(encoder(tmp_path / "a.gguf").details["warnings"])
     named = re.findall(
         r"not used: the (?:key|tensor) (\S+?)(?:=.*?)?(?:, a way to split text)?$", warnings, re.MULTILINE
     )
     assert sorted(named) == sorted([*UNUSED, *tensors])
     write(tmp_path / "b.gguf", keys={"tokenizer.ggml.pre": None})
     with pytest.raises(ModelError, match=r"the key tokenizer.ggml.pre=None"):
-        huggingface(checkpoint=str(tmp_path / "b.gguf"), device="cpu", unused="refuse")
+        encoder(tmp_path / "b.gguf", unused="refuse")
 
 
 def test_it_says_what_was_dequantised_and_knows_its_file(
     tiny: tuple[Path, dict[str, np.ndarray]], tmp_path: Path
 ) -> None:
     path, _ = tiny
-    made = huggingface(checkpoint=str(path), device="cpu")
+    made = encoder(path)
     assert made.details["dequantized"] == "Q4_1,Q8_0,Q5_0,F16,F32"  # most values first
     assert " dequantized=Q4_1,Q8_0,Q5_0,F16,F32 pooling=" in made.name
     moved = shutil.copy(path, tmp_path / "moved.gguf")
     (tmp_path / "tokenizer.json").write_text("{}")  # another model's, which transformers would read
-    assert huggingface(checkpoint=str(moved), device="cpu").name == made.name
+    assert encoder(moved).name == made.name
     raw = bytearray(path.read_bytes())
     raw[-1] ^= 1
     moved.write_bytes(raw)
-    assert huggingface(checkpoint=str(moved), device="cpu").name != made.name
+    assert encoder(moved).name != made.name
 
 
 def test_its_tables_are_its_embedding_and_its_own_output_matrix(
     tiny: tuple[Path, dict[str, np.ndarray]], tmp_path: Path
 ) -> None:
     path, held = tiny
-    (table,) = huggingface(checkpoint=str(path), device="cpu").tables(SENTENCES)
+    (table,) = encoder(path).tables(SENTENCES)
     np.testing.assert_array_equal(table.vectors, held["token_embd.weight"])
     assert table.tied
     held = write(tmp_path / "untied.gguf", tied=False)
-    _, output = huggingface(checkpoint=str(tmp_path / "untied.gguf"), device="cpu").tables(SENTENCES)
+    _, output = encoder(tmp_path / "untied.gguf").tables(SENTENCES)
     np.testing.assert_array_equal(output.vectors, held["output.weight"])

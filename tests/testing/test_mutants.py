@@ -215,10 +215,6 @@ class Running(Metric):
         return {"raw": float(np.mean(np.sort(self.values))) if self.values else np.nan}
 
 
-def _keeps_the_view(self: Running, group: Group) -> None:
-    self.kept.append(group.x)
-
-
 def _centres_in_place(self: Running, group: Group) -> None:
     Running.update(self, group)
     group.x[:] -= group.x.mean(axis=0)
@@ -232,24 +228,12 @@ def _in_its_type(self: Running, group: Group) -> None:
     self.values.append(float((group.x + group.x.dtype.type(1e6)).mean()) - 1e6)
 
 
-def _latest(self: Running) -> dict[str, float]:
-    return {"raw": self.values[-1] if self.values else np.nan}
-
-
 def _of_views(self: Running) -> dict[str, float]:
     return {"raw": float(np.mean([np.linalg.norm(x.astype(float), axis=-1).mean() for x in self.kept] or [np.nan]))}
 
 
 def _block_wide(self: Running, block: Block) -> None:
     self.values += [float(np.linalg.norm(block.x.astype(np.float64)) / block.x.shape[1])] * len(block)
-
-
-def _nothing_first(self: Running) -> dict[str, float]:
-    return Running.compute(self) if self.values else {}
-
-
-def _zero(self: Any, x: np.ndarray) -> np.ndarray:
-    return np.nan_to_num(SelfSimilarity.score(self, x))
 
 
 def _refuses(self: Any, x: np.ndarray) -> Any:
@@ -265,10 +249,13 @@ def declares(*invariances: str) -> Any:
 share, running, similarity = mutants(Share), mutants(Running), mutants(SelfSimilarity)
 CENTRED_ABOVE = share(total=lambda self, x: (x**2).sum((-2, -1)))
 METRICS = [
-    (running(compute=_nothing_first), "before any group"),
+    (running(compute=lambda self: Running.compute(self) if self.values else {}), "before any group"),
     (running(compute=lambda self: {"raw": np.nan}), "every statistic"),
-    (running(compute=_latest), "groups in another order give raw"),
-    (running(update=_keeps_the_view, compute=_of_views), "x is only lent"),
+    (
+        running(compute=lambda self: {"raw": self.values[-1] if self.values else np.nan}),
+        "groups in another order give raw",
+    ),
+    (running(update=lambda self, group: self.kept.append(group.x), compute=_of_views), "x is only lent"),
     (running(update=_centres_in_place), "update changes the rows"),
     (running(update_block=_block_wide), "reduce over the last two axes only?"),
     (declares("scale"), "one factor on all rows must not matter"),
@@ -280,7 +267,10 @@ METRICS = [
     (type("Silent", (CENTRED_ABOVE,), {"invariances": frozenset()}), "centred in all places or in none"),
     (share(total=lambda self, x: x.var(axis=-2, ddof=1).sum(-1) * x.shape[-2]), "rows on one line through the origin"),
     (share(baseline_value=lambda self, x: 0.5), "but as a chance level"),
-    (similarity(score=_zero), "undefined is NaN, never a number"),
+    (
+        similarity(score=lambda self, x: np.nan_to_num(SelfSimilarity.score(self, x))),
+        "undefined is NaN, never a number",
+    ),
     (similarity(score=_refuses, min_rows=1), "rows of zeros raises ValueError: all zero; undefined is NaN"),
 ]
 
@@ -316,10 +306,6 @@ def _of_the_first(self: Center, x: np.ndarray) -> Center:
     return self
 
 
-def _in_place(self: Center, x: np.ndarray) -> np.ndarray:
-    return np.subtract(x, self.mean, out=x, casting="unsafe")
-
-
 transform = mutants(Center)
 TRANSFORMS = [
     (transform(fit=lambda self, x: None), "end it with `return self`"),
@@ -327,7 +313,7 @@ TRANSFORMS = [
     (transform(apply=lambda self, x: x - x.mean(axis=0)), "statistics belong in fit()"),
     (transform(fit=_of_the_first), "in another order it maps them elsewhere"),
     (transform(fit=_adds_up), "it still knows the first rows"),
-    (transform(apply=_in_place), "read-only"),
+    (transform(apply=lambda self, x: np.subtract(x, self.mean, out=x, casting="unsafe")), "read-only"),
     (transform(fit=_fits_float32, apply=_divides), "far from the origin it loses digits"),
     (transform(apply=_divides), "where there is no spread give 0"),
 ]

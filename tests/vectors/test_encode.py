@@ -28,7 +28,6 @@ from ctxexp.vectors import RowIndexBuilder
 from ctxexp.vectors import cache as caches
 from ctxexp.vectors import encoding as batched
 from ctxexp.vectors.encoding import open_store
-from tests.shipped import huggingface
 from tests.traced import Counted, corpus, vectors
 
 ROOT = Path(__file__).parents[2]
@@ -91,7 +90,7 @@ def test_a_transformer_end_to_end(tmp_path: Path, caplog: pytest.LogCaptureFixtu
 
     caplog.set_level(logging.INFO, "ctxexp")
     made = corpus(30)
-    encoder = huggingface(checkpoint=str(tiny_models.make("bert", tmp_path / "bert")), device="cpu")
+    encoder = tiny_models.encoder(tiny_models.make("bert", tmp_path / "bert"))
     store = open_store(made, encoder, cache=tmp_path / "c", batch_tokens=40, progress=Progress(bars=False))
     assert not encoder._waiting._pieces  # each sentence was tokenised once, and let go
     for i, sentence in enumerate(made.sentences):
