@@ -16,6 +16,7 @@ from ctxexp import (
     EncodedSentence,
     Encoder,
     Group,
+    GroupMean,
     Metric,
     Occurrences,
     Output,
@@ -209,6 +210,15 @@ class Hashed(Encoder):
             words = np.stack([np.random.default_rng(list(w.encode())).normal(size=self.dim) for w in sentence.words])
             mixed = words + words.mean(axis=0)
             yield EncodedSentence(sentence.words, np.stack([words, mixed]).astype(np.float32))
+
+
+class Lengths(GroupMean):
+    """The mean length of a group's rows."""
+
+    over = "word"
+
+    def score(self, x: np.ndarray) -> np.ndarray:
+        return np.linalg.norm(x.astype(np.float64), axis=-1).mean(axis=-1)  # type: ignore[no-any-return]
 
 
 def random_space(dtype: type = np.float32) -> tuple[MemoryStore, Occurrences]:

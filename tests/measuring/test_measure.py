@@ -21,13 +21,25 @@ from ctxexp import (
     GroupMean,
     Metric,
     Occurrences,
+    Results,
     Text,
 )
 from ctxexp.errors import DataError, MetricError
 from ctxexp.metrics import GroupScores
 from ctxexp.results import Key
 from ctxexp.testing import check
-from tests.measuring_helpers import ALL, DIM, Hashed, MemoryStore, contextual, measure, row_index_of, sentences, world
+from tests.measuring_helpers import (
+    ALL,
+    DIM,
+    Hashed,
+    Lengths,
+    MemoryStore,
+    contextual,
+    measure,
+    row_index_of,
+    sentences,
+    world,
+)
 from tests.shipped import (
     IntraSentenceSimilarity,
     MaxExplainableVariance,
@@ -37,10 +49,18 @@ from tests.shipped import (
     Uniform,
 )
 
+Measured = tuple[MemoryStore, Occurrences, Corpus, Results]
 
-def test_curves_equal_plain_loops() -> None:
+
+@pytest.fixture(scope="module")
+def measured() -> Measured:
     store, occurrences, corpus = world()
-    results = measure(store, occurrences, ALL, OnePerSentence(size=100, redraws=5), seed=3, bootstrap=50)
+    baseline = OnePerSentence(size=100, redraws=5)
+    return store, occurrences, corpus, measure(store, occurrences, ALL, baseline, seed=3, bootstrap=200)
+
+
+def test_curves_equal_plain_loops(measured: Measured) -> None:
+    store, occurrences, corpus, results = measured
     sample = next(OnePerSentence(size=100, redraws=5).groups(occurrences, np.random.default_rng([3, 1])))
     for layer, rows in enumerate(store.layers):
         rows = rows.astype(np.float64)
@@ -296,9 +316,8 @@ def test_rounding_of_the_vectors_precision_is_no_spread(dtype: type, eps: float 
     assert curves["mev/raw"][0] == pytest.approx(1, abs=1e-3)
 
 
-def test_tables_list_words_and_their_extremes() -> None:
-    store, occurrences, _ = world()
-    results = measure(store, occurrences, ALL, OnePerSentence(size=50), seed=0, bootstrap=10)
+def test_tables_list_words_and_their_extremes(measured: Measured) -> None:
+    _, occurrences, _, results = measured
     table = results.tables["self_similarity"]
     described = ["word", "count", "contexts", "first_share", "mean"]
     assert list(table) == [*described, "raw_0", "raw_1", "adjusted_0", "adjusted_1"]
@@ -376,19 +395,16 @@ def test_one_layer_is_in_memory_at_a_time() -> None:
     assert (len(alive), most) == (4, 0)
 
 
-class NormOfSample(GroupMean):
-    """A mean over the baseline's random groups, which lie in no unit of their own."""
+class LengthsOfSample(Lengths):
+    """Over the baseline's random groups, which lie in no unit of their own."""
 
     over = "sample"
-
-    def score(self, x: np.ndarray) -> np.ndarray:
-        return np.linalg.norm(x.astype(np.float64), axis=-1).mean(axis=-1)
 
 
 def test_random_groups_alone_give_no_interval() -> None:
     store, occurrences, _ = world()
-    results = measure(store, occurrences, {"norm": NormOfSample}, OnePerSentence(size=20, redraws=4), seed=0)
-    assert set(results.by_name["norm/n"]) == {5.0}
+    results = measure(store, occurrences, {"length": LengthsOfSample}, OnePerSentence(size=20, redraws=4), seed=0)
+    assert set(results.by_name["length/n"]) == {5.0}
     assert not [name for name in results.by_name if "_ci_" in name]
 
 
@@ -429,9 +445,8 @@ def test_a_metric_meets_what_is_measured_before_its_groups(tmp_path: Path) -> No
     assert said.notes == ["it meets a text, which random groups have none of: its interface alone was checked"]
 
 
-def test_the_corrected_cosine_is_the_curves_ratio_by_resample() -> None:
-    store, occurrences, _ = world()
-    results = measure(store, occurrences, ALL, OnePerSentence(size=60), seed=0, bootstrap=200)
+def test_the_corrected_cosine_is_the_curves_ratio_by_resample(measured: Measured) -> None:
+    *_, results = measured
     curves = results.by_name
     for label, prefix in (
         ("self_similarity", ""),

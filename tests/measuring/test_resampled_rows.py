@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ctxexp import Baseline, GroupMean, Occurrences
+from ctxexp import Baseline, Occurrences
 from ctxexp.maths import Resamples
 from ctxexp.maths.word_mix import WordMix
 from ctxexp.measuring.baseline_levels import SampleBaseline
 from ctxexp.results import Key
-from tests.measuring_helpers import measure, noise, reader_of, world
+from tests.measuring_helpers import Lengths, measure, noise, reader_of, world
 from tests.shipped import IntraSentenceSimilarity, SelfSimilarity, SizeMatched
 
 
@@ -45,13 +45,10 @@ def test_a_drawn_baseline_is_moved_by_its_own_rows() -> None:
     assert np.isnan(unasked.curve("s").influence).all()
 
 
-class Length(GroupMean):
-    """The mean length of the rows, each by itself."""
+class Length(Lengths):
+    """Of the rows, each by itself."""
 
     over, min_rows = "occurrence", 1
-
-    def score(self, x: np.ndarray) -> np.ndarray:
-        return np.linalg.norm(x.astype(np.float64), axis=-1)[..., 0]
 
 
 def test_rows_of_a_sentence_are_drawn_together() -> None:
@@ -85,20 +82,13 @@ def test_a_sample_of_words_has_its_own_counts() -> None:
     assert table["count"].tolist() == [count[word] for word in table["word"]]
 
 
-class Lengths(GroupMean):
-    """The mean length of a group's rows."""
-
-    over = "word"
-
-    def score(self, x: np.ndarray) -> np.ndarray:
-        return np.linalg.norm(x.astype(np.float64), axis=-1).mean(axis=-1)
-
+class WordLengths(Lengths):
     def influence(self, x: np.ndarray) -> np.ndarray:
         length = np.linalg.norm(x.astype(np.float64), axis=-1)
         return (length - length.mean(axis=-1, keepdims=True)) / x.shape[-2]
 
 
-class SentenceLengths(Lengths):
+class SentenceLengths(WordLengths):
     over = "sentence"
 
 
@@ -121,7 +111,7 @@ def error_of(metric: type[Lengths], rows: np.ndarray, occurrences: Occurrences) 
 
 
 @pytest.mark.parametrize("weights", ["equal", "occurrences", "bands"])
-@pytest.mark.parametrize("metric", [Lengths, SentenceLengths])
+@pytest.mark.parametrize("metric", [WordLengths, SentenceLengths])
 def test_an_interval_of_these_words_is_that_of_the_weighted_mean(metric: type[Lengths], weights: Any) -> None:
     store, occurrences, _ = world((1.0,), mix=WordMix(weights=weights, bands=(0.001, 0.02, 1.0)))
     words = {"bootstrap": 2000, "intervals": "these_words"}
