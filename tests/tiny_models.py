@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -27,6 +28,9 @@ def elmo(options: ElmoOptions, state: dict[str, torch.Tensor], **choices: Any) -
     """The encoder of an ELMo's weights."""
     return ElmoEncoder(options, state, source="test", identity="x:y", **choices)
 
+
+Folder = Callable[[str], Path]
+"""What the fixture `tiny_model` gives: the folder of a type."""
 
 TEXTS = [
     "The quick brown fox jumps over the lazy dog, and the dog doesn't mind.",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import logging
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -70,7 +69,7 @@ def registry() -> Any:
 
 
 @pytest.fixture(scope="module")
-def config(registry: Any) -> Callable[..., Any]:
+def config(registry: Any) -> Any:
     """The config of a run on the toys, with vectors in a folder."""
 
     def made(
@@ -89,9 +88,7 @@ def ran(made: Any, folder: Path) -> Results:
 
 
 @pytest.mark.parametrize("fit_on", ["target", "train", "all", "nli"])
-def test_both_kinds_of_measures_see_the_fitted_transform(
-    fit_on: str, config: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_both_kinds_of_measures_see_the_fitted_transform(fit_on: str, config: Any, tmp_path: Path) -> None:
     texts = {"target": gold(), "train": gold(split="train"), "all": gold(split="all")}
     texts["nli"] = Corpus("lines", gold(split="all").sentences[20:60])
     chosen = fit_on
@@ -143,9 +140,7 @@ def test_both_kinds_of_measures_see_the_fitted_transform(
     assert "  mix layers_1_3: layers 1, 3" in run_notes(results).splitlines()
 
 
-def test_a_run_encodes_what_its_metrics_need(
-    config: Callable[..., Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_run_encodes_what_its_metrics_need(config: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Pair metrics alone ask for no words, word metrics alone for no sentences."""
     caplog.set_level(logging.WARNING)
     made = config(tmp_path / "pairs", "sentence.pooling=mean", "min_contexts=1000")
@@ -189,7 +184,7 @@ def test_a_run_encodes_what_its_metrics_need(
     ],
 )
 def test_misuse_is_refused_before_any_encoding(
-    config: Callable[..., Any], tmp_path: Path, overrides: tuple[str, ...], dataset: str, message: str
+    config: Any, tmp_path: Path, overrides: tuple[str, ...], dataset: str, message: str
 ) -> None:
     made = config(tmp_path, *overrides, dataset=dataset)
     with pytest.raises((ConfigError, DataError), match=message):
@@ -197,7 +192,7 @@ def test_misuse_is_refused_before_any_encoding(
     assert not caches.entries(tmp_path)
 
 
-def test_the_fitted_text_is_loaded_only_where_it_is_another(config: Callable[..., Any], tmp_path: Path) -> None:
+def test_the_fitted_text_is_loaded_only_where_it_is_another(config: Any, tmp_path: Path) -> None:
     def text(*overrides: str, **dataset: str) -> Corpus | None:
         source = Experiment(config(tmp_path, *overrides, **dataset)).load_fit_text
         return source() if source else None
@@ -210,7 +205,7 @@ def test_the_fitted_text_is_loaded_only_where_it_is_another(config: Callable[...
     assert found.sentences == gold(split="train").sentences
 
 
-def test_sentences_come_from_lines_and_from_pairs(config: Callable[..., Any], tmp_path: Path) -> None:
+def test_sentences_come_from_lines_and_from_pairs(config: Any, tmp_path: Path) -> None:
     def write(name: str, text: str) -> str:
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True, parents=True)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -17,12 +17,13 @@ from ctxexp.errors import ModelError
 from ctxexp.models import Checkpoint
 from ctxexp.models.transformer import checkpoint
 from tests.shipped import bert
+from tests.tiny_models import Folder
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 @pytest.fixture
-def tiny(tiny_model: Callable[[str], Path]) -> Path:
+def tiny(tiny_model: Folder) -> Path:
     return tiny_model("bert")
 
 

@@ -22,6 +22,7 @@ from tests.tiny_models import encoder
 
 gguf = pytest.importorskip("gguf", reason="the package gguf is not installed")
 HIDDEN, INNER, HEADS, BLOCKS = 32, 64, 4, 2
+Written = tuple[Path, dict[str, np.ndarray]]
 SENTENCES = [Sentence.of(text.split()) for text in ("the naïve fox , jumps", "unbelievable money in the bank")]
 
 
@@ -114,7 +115,7 @@ def by_hand(held: dict[str, np.ndarray], **config: object) -> Any:
 
 
 @pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, np.ndarray]]:
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Written:
     path = tmp_path_factory.mktemp("gguf") / "tiny-llama.gguf"
     return path, write(path)
 
@@ -224,9 +225,7 @@ def test_each_key_and_tensor_that_nothing_follows_is_named(tmp_path: Path) -> No
         encoder(tmp_path / "b.gguf", unused="refuse")
 
 
-def test_it_says_what_was_dequantised_and_knows_its_file(
-    tiny: tuple[Path, dict[str, np.ndarray]], tmp_path: Path
-) -> None:
+def test_it_says_what_was_dequantised_and_knows_its_file(tiny: Written, tmp_path: Path) -> None:
     path, _ = tiny
     made = encoder(path)
     assert made.details["dequantized"] == "Q4_1,Q8_0,Q5_0,F16,F32"  # most values first
@@ -240,9 +239,7 @@ def test_it_says_what_was_dequantised_and_knows_its_file(
     assert encoder(moved).name != made.name
 
 
-def test_its_tables_are_its_embedding_and_its_own_output_matrix(
-    tiny: tuple[Path, dict[str, np.ndarray]], tmp_path: Path
-) -> None:
+def test_its_tables_are_its_embedding_and_its_own_output_matrix(tiny: Written, tmp_path: Path) -> None:
     path, held = tiny
     (table,) = encoder(path).tables(SENTENCES)
     np.testing.assert_array_equal(table.vectors, held["token_embd.weight"])

@@ -19,9 +19,8 @@ from ctxexp.errors import ModelError
 from ctxexp.models.transformer.pieces import best_window, windows
 from tests import tiny_models
 from tests.shipped import gpt2
-from tests.tiny_models import edit, encoder
+from tests.tiny_models import Folder, edit, encoder
 
-Folder = Callable[[str], Path]
 TEXTS = ["the naïve 👍🏽 fox , jumps", "unbelievable", "money in the bank", "the dog , running", "happiest 1234 x"]
 SENTENCES = [Sentence.of(text.split()) for text in TEXTS]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +15,14 @@ from ctxexp import Corpus, Pair, Results, Sentence
 from ctxexp.errors import ConfigError
 from ctxexp.models.transformer.forward import ForwardPass, model_facts
 from ctxexp.vectors.encoding import open_store
-from tests.tiny_models import encoder
+from tests.tiny_models import Folder, encoder
 
 WORDS = ["the", "quick", "brown", "fox", "jumps", "over", "lazy", "dog", "money", "in", "bank", "river"]
 FEW = (0, 2)
 
 
 @pytest.fixture(scope="module")
-def gpt2(tiny_model: Callable[[str], Path]) -> Path:
+def gpt2(tiny_model: Folder) -> Path:
     return tiny_model("gpt2")
 
 
@@ -94,7 +93,7 @@ LONG = [Sentence.of(["the", "quick", "brown", "fox", "jumps", "over", "the", "la
 
 
 @pytest.mark.parametrize("kind", ["bert", "gpt2"])
-def test_only_the_layers_that_are_asked_for_are_kept(kind: str, tiny_model: Callable[[str], Path]) -> None:
+def test_only_the_layers_that_are_asked_for_are_kept(kind: str, tiny_model: Folder) -> None:
     full, last = (encoder(tiny_model(kind), layers=layers) for layers in (None, (2,)))
     assert np.array_equal(next(last.encode(LONG)).layers[0], next(full.encode(LONG)).layers[2])
     assert kept(last.forward(torch.arange(3, 9)[None])) == [2]

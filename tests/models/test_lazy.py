@@ -16,6 +16,7 @@ from ctxexp import EncodedSentence, Encoder, Sentence, measure
 from ctxexp.models.lazy_encoder import DESCRIPTION_KEYS, LazyEncoder, lazy_encoder
 from tests.shipped import bert, elmo, gpt2
 
+Loaded = tuple[Callable[..., Encoder], list[str]]
 TEXT = [Sentence.of(["The", "bank"]), Sentence.of(["was"])]
 
 
@@ -42,7 +43,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def loaded(cache: Path) -> tuple[Callable[..., Encoder], list[str]]:
+def loaded(cache: Path) -> Loaded:
     """What asks for the encoder of some parts, and a list that grows whenever it is loaded."""
     times: list[str] = []
 
@@ -54,7 +55,7 @@ def loaded(cache: Path) -> tuple[Callable[..., Encoder], list[str]]:
 
 
 def test_what_was_loaded_once_is_loaded_again_to_encode_only(
-    loaded: tuple[Callable[..., Encoder], list[str]],
+    loaded: Loaded,
 ) -> None:
     ask, times = loaded
     first, second = ask("a"), ask("a")
@@ -69,7 +70,7 @@ def test_what_was_loaded_once_is_loaded_again_to_encode_only(
     assert len(times) == 2
 
 
-def test_a_run_whose_vectors_are_cached_loads_nothing(loaded: tuple[Callable[..., Encoder], list[str]]) -> None:
+def test_a_run_whose_vectors_are_cached_loads_nothing(loaded: Loaded) -> None:
     ask, times = loaded
     text = ["The old bank", "The bank was wet", "A bank", "The river was old"]
     first, second = (
@@ -82,9 +83,7 @@ def test_a_run_whose_vectors_are_cached_loads_nothing(loaded: tuple[Callable[...
     assert first.by_name.keys() == second.by_name.keys()
 
 
-def test_other_parts_damage_and_odd_devices_load_the_encoder(
-    loaded: tuple[Callable[..., Encoder], list[str]], cache: Path
-) -> None:
+def test_other_parts_damage_and_odd_devices_load_the_encoder(loaded: Loaded, cache: Path) -> None:
     ask, times = loaded
     ask("a")
     (path,) = cache.glob("encoders/*")

@@ -15,7 +15,7 @@ from ctxexp import CtxexpError, Sentence
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.models.transformer.block_points import FAMILIES, BlockMap
 from tests import tiny_models
-from tests.tiny_models import encoder
+from tests.tiny_models import Folder, encoder
 
 PRE_NORM = ("gpt2", "llama", "qwen2", "gpt_neox")  # whose last residual is before a final norm
 SENTENCES = [Sentence.of(text.split()) for text in ("the quick brown fox", "money in the bank", "unbelievable")]
@@ -51,7 +51,7 @@ BY_HAND["roberta"] = BY_HAND["bert"]
 
 
 @pytest.mark.parametrize("kind", BY_HAND)
-def test_the_parts_are_the_modules_own_and_add_up(tiny_model: Callable[[str], Path], kind: str) -> None:
+def test_the_parts_are_the_modules_own_and_add_up(tiny_model: Folder, kind: str) -> None:
     blocks, feed_forward, following = BY_HAND[kind]
     _, model = tiny_models.plain(tiny_model(kind))
     modules = [*model.get_submodule(blocks)]
@@ -64,7 +64,7 @@ def test_the_parts_are_the_modules_own_and_add_up(tiny_model: Callable[[str], Pa
                 torch.testing.assert_close(x[i + 1], following(block, x[i], a[i], m[i]), atol=1e-4, rtol=1e-4)
 
 
-def test_the_name_changes_only_inside_a_block(tiny_model: Callable[[str], Path]) -> None:
+def test_the_name_changes_only_inside_a_block(tiny_model: Folder) -> None:
     plain, named = encoder(tiny_model("gpt2")), encoder(tiny_model("gpt2"), point="residual")
     assert plain.name == named.name
     assert "point" not in plain.name
@@ -86,7 +86,7 @@ def test_the_name_changes_only_inside_a_block(tiny_model: Callable[[str], Path])
     ],
 )  # fmt: skip
 def test_what_has_no_such_point_is_refused(
-    tiny_model: Callable[[str], Path], kind: str, options: dict[str, Any], message: str
+    tiny_model: Folder, kind: str, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ConfigError, match=re.escape(message)):
         encoder(tiny_model(kind), **options)
@@ -100,7 +100,7 @@ def test_what_has_no_such_point_is_refused(
     ],
 )
 def test_a_map_that_does_not_fit_is_refused(
-    tiny_model: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, wrong: BlockMap, message: str
+    tiny_model: Folder, monkeypatch: pytest.MonkeyPatch, wrong: BlockMap, message: str
 ) -> None:
     from transformers import AutoModel
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,9 +14,8 @@ from ctxexp.model import TextStart
 from ctxexp.models.lazy_encoder import LazyEncoder
 from tests import tiny_models
 from tests.shipped import gpt2
-from tests.tiny_models import encoder
+from tests.tiny_models import Folder, encoder
 
-Folder = Callable[[str], Path]
 SENTENCES = [
     Sentence.of(text.split())
     for text in ("the bank by the river", "naïve owners , running", "the", "she deposited the money", "the dog")

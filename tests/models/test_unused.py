@@ -20,14 +20,14 @@ from ctxexp.errors import ModelError
 from ctxexp.models.transformer.checkpoint import folder_checkpoint
 from ctxexp.models.transformer.unused import Leftovers, unused_settings
 from tests import tiny_models
-from tests.tiny_models import edit, encoder
+from tests.tiny_models import Folder, edit, encoder
 
 Weights = dict[str, torch.Tensor]
 SENTENCE = Sentence.of(["money", "in", "the", "bank", "by", "the", "river"])
 
 
 @pytest.fixture
-def copy(tiny_model: Callable[[str], Path], tmp_path: Path) -> Callable[[str], Path]:
+def copy(tiny_model: Folder, tmp_path: Path) -> Folder:
     return lambda kind: shutil.copytree(tiny_model(kind), tmp_path / kind)
 
 
@@ -54,7 +54,7 @@ LOST = [
 
 @pytest.mark.parametrize(("kind", "name", "shape"), LOST)
 def test_a_weight_inside_the_network_that_has_no_place_is_named(
-    copy: Callable[[str], Path], kind: str, name: str, shape: tuple[int, ...], caplog: pytest.LogCaptureFixture
+    copy: Folder, kind: str, name: str, shape: tuple[int, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = add(copy(kind), **{name: torch.randn(shape)})
     with pytest.raises(ModelError, match=rf"1 \({name}\) of its weights, for which the network .*model.unused=warn"):
@@ -85,7 +85,7 @@ KEPT = {
 
 
 @pytest.mark.parametrize("kind", KEPT)
-def test_heads_masks_and_buffers_are_not_missed(copy: Callable[[str], Path], kind: str) -> None:
+def test_heads_masks_and_buffers_are_not_missed(copy: Folder, kind: str) -> None:
     folder = copy(kind)
     before = vectors(folder)
     made = encoder(add(folder, **KEPT[kind]), unused="refuse")
@@ -93,18 +93,18 @@ def test_heads_masks_and_buffers_are_not_missed(copy: Callable[[str], Path], kin
     np.testing.assert_array_equal(next(iter(made.encode([SENTENCE]))).layers, before)
 
 
-def test_rotary_frequencies_other_than_the_networks_are_named(copy: Callable[[str], Path]) -> None:
+def test_rotary_frequencies_other_than_the_networks_are_named(copy: Folder) -> None:
     folder = add(copy("llama"), model__layers__0__self_attn__rotary_emb__inv_freq=torch.tensor([1.0, 0.3, 0.1, 0.03]))
     with pytest.raises(ModelError, match=r"rotary_emb\.inv_freq"):
         encoder(folder, unused="refuse")
 
 
-def test_a_weight_that_may_be_a_head_is_measured_with_a_word(copy: Callable[[str], Path]) -> None:
+def test_a_weight_that_may_be_a_head_is_measured_with_a_word(copy: Folder) -> None:
     made = encoder(add(copy("bert"), crf__transitions=torch.ones(3, 3)), unused="refuse")
     assert "crf.transitions" in made.details["warnings"]
 
 
-def test_a_head_that_config_calls_tied_and_is_another_is_named(copy: Callable[[str], Path]) -> None:
+def test_a_head_that_config_calls_tied_and_is_another_is_named(copy: Folder) -> None:
     folder = edit(copy("llama"), tie_word_embeddings=True)
     table = load_file(folder / "model.safetensors")["embed_tokens.weight"]
     encoder(add(folder, lm_head__weight=table.clone()), unused="refuse")
@@ -112,7 +112,7 @@ def test_a_head_that_config_calls_tied_and_is_another_is_named(copy: Callable[[s
         encoder(add(folder, lm_head__weight=table + 1), unused="refuse")
 
 
-def test_own_code_and_other_classes_are_named(copy: Callable[[str], Path]) -> None:
+def test_own_code_and_other_classes_are_named(copy: Folder) -> None:
     folder = copy("llama")
     for settings, message in (
         (
@@ -130,7 +130,7 @@ def test_own_code_and_other_classes_are_named(copy: Callable[[str], Path]) -> No
     assert "Contriever" in encoder(contriever, unused="refuse").details["warnings"]
 
 
-def test_own_code_that_is_run_is_part_of_the_name(copy: Callable[[str], Path]) -> None:
+def test_own_code_that_is_run_is_part_of_the_name(copy: Folder) -> None:
     folder = edit(copy("bert"), auto_map={"AutoModel": "own.Own"}, architectures=["Own"])
     names = []
     for line in ("x = 1", "x = 2"):
@@ -141,7 +141,7 @@ def test_own_code_that_is_run_is_part_of_the_name(copy: Callable[[str], Path]) -
     assert names[0] != names[1]
 
 
-def test_weights_beside_those_that_are_read_are_named(copy: Callable[[str], Path]) -> None:
+def test_weights_beside_those_that_are_read_are_named(copy: Folder) -> None:
     folder = copy("bert")
     shard = folder / "model-00002-of-00002.safetensors"
     save_file({"x": torch.ones(1)}, shard)
@@ -165,7 +165,7 @@ def write_adapter(folder: Path, seed: int) -> Weights:
     return deltas
 
 
-def test_an_adapter_beside_the_model_is_part_of_its_content(copy: Callable[[str], Path]) -> None:
+def test_an_adapter_beside_the_model_is_part_of_its_content(copy: Folder) -> None:
     folder = copy("bert")
     hashes = [folder_checkpoint(folder, source="x").content_hash]
     for seed in (1, 2):
@@ -174,7 +174,7 @@ def test_an_adapter_beside_the_model_is_part_of_its_content(copy: Callable[[str]
     assert len(set(hashes)) == 3
 
 
-def test_an_adapter_beside_the_model_is_applied(copy: Callable[[str], Path]) -> None:
+def test_an_adapter_beside_the_model_is_applied(copy: Folder) -> None:
     pytest.importorskip("peft", reason="adapters are read by peft")
     folder, merged = copy("bert"), copy("gpt2").parent / "merged"
     shutil.copytree(folder, merged)
@@ -192,9 +192,7 @@ def test_an_adapter_beside_the_model_is_applied(copy: Callable[[str], Path]) -> 
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore:fan_in_fan_out")  # peft's
 @pytest.mark.parametrize("kind", ["bert", "gpt2"])
 @pytest.mark.parametrize("method", ["lora", "ia3"])
-def test_tuned_models_in_memory_are_read_with_what_was_tuned(
-    tiny_model: Callable[[str], Path], kind: str, method: str
-) -> None:
+def test_tuned_models_in_memory_are_read_with_what_was_tuned(tiny_model: Folder, kind: str, method: str) -> None:
     """Against peft's own hidden states; a prompt, which stands in no layer, is refused."""
     peft = pytest.importorskip("peft", reason="tuned models are peft's")
     from transformers import AutoModel, AutoModelForCausalLM, AutoTokenizer
@@ -234,8 +232,11 @@ LEFT_OVER: list[tuple[str, dict[str, object]]] = [  # as on the hub: they change
 ]
 
 
+Judge = Callable[[str, dict[str, object]], Leftovers]
+
+
 @pytest.fixture(scope="module")
-def judge(tiny_model: Callable[[str], Path]) -> Callable[[str, dict[str, object]], Leftovers]:
+def judge(tiny_model: Folder) -> Judge:
     """What is said of a model's config.json with these settings."""
     from transformers import AutoModel
 
@@ -248,7 +249,7 @@ def judge(tiny_model: Callable[[str], Path]) -> Callable[[str, dict[str, object]
     return leftovers_of
 
 
-def test_settings_that_change_nothing_are_left_alone(judge: Callable[[str, dict[str, object]], Leftovers]) -> None:
+def test_settings_that_change_nothing_are_left_alone(judge: Judge) -> None:
     for kind, settings in LEFT_OVER:
         assert judge(kind, settings) == ([], []), settings
 
@@ -269,9 +270,7 @@ UNREAD: list[tuple[str, dict[str, object]]] = [
 
 
 @pytest.mark.filterwarnings("ignore:`rope_scaling` is deprecated")
-def test_settings_of_other_models_are_named(
-    copy: Callable[[str], Path], judge: Callable[[str, dict[str, object]], Leftovers]
-) -> None:
+def test_settings_of_other_models_are_named(copy: Folder, judge: Judge) -> None:
     for kind, settings in UNREAD:
         (key,) = settings
         (loss,) = judge(kind, settings).losses
@@ -280,7 +279,7 @@ def test_settings_of_other_models_are_named(
         encoder(edit(copy("qwen2"), attention_bias=True), unused="refuse")
 
 
-def test_causality_that_config_switches_off_is_read(copy: Callable[[str], Path]) -> None:
+def test_causality_that_config_switches_off_is_read(copy: Folder) -> None:
     folder = copy("llama")
     assert encoder(folder).causal
     assert not encoder(edit(folder, is_causal=False), unused="refuse").causal

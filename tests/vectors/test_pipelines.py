@@ -17,9 +17,8 @@ from ctxexp import Corpus, Encoder, Pair, Sentence, from_transformers, measure
 from ctxexp.errors import ModelError
 from ctxexp.maths import spearman
 from tests.pipelines import PROMPT, dense, modules, pipeline, saved, st
-from tests.tiny_models import encoder
+from tests.tiny_models import Folder, encoder
 
-Folder = Callable[[str], Path]
 pytestmark = pytest.mark.filterwarnings("ignore")  # as above
 TEXTS = ["The quick brown fox", "unbelievable", "Money in the bank", " ".join(12 * ["the dog , ran"]), "a", "x 1"]
 SENTENCES = tuple(Sentence.of(text.split()) for text in TEXTS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,8 @@ from ctxexp.errors import ConfigError, EncodingError, ModelError
 from ctxexp.vectors.encoding import open_store
 from ctxexp.vectors.stores import PooledSentences, WordMeans, layer_mixes, mix_layers, sentence_view
 from tests.measuring_helpers import MemoryStore
-from tests.tiny_models import edit, encoder, hidden_states
+from tests.tiny_models import Folder, edit, encoder, hidden_states
 
-Folder = Callable[[str], Path]
 TEXTS = [
     "The quick brown fox , jumps", "unbelievable", "money in the bank", "the dog , running", "a", "happiest 1234 x"
 ]  # fmt: skip
