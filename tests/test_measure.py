@@ -14,7 +14,7 @@ import pytest
 
 import ctxexp
 from ctxexp import Control
-from ctxexp.errors import EncodingError, MetricError
+from ctxexp.errors import MetricError
 from ctxexp.results import Key, RunInfo
 from tests.composed import run_command_line
 from tests.shipped import Center, NoFirst, SelfSimilarity, Shuffled, Uniform, mini
@@ -95,8 +95,7 @@ def test_a_model_in_memory_equals_its_checkpoint_bit_for_bit() -> None:
     assert model.name != theirs.info.model.encoder  # another key in the cache of vectors
 
 
-def test_a_model_that_was_trained_on_is_another_model() -> None:
-    import torch
+def test_a_model_whose_tokenizer_was_changed_is_another_model() -> None:
     from tokenizers import normalizers
     from transformers import AutoModel, AutoTokenizer
 
@@ -106,10 +105,6 @@ def test_a_model_that_was_trained_on_is_another_model() -> None:
     assert ctxexp.from_transformers(model, tokenizer).name == taken.name
     tokenizer.backend_tokenizer.normalizer = normalizers.Lowercase()
     assert ctxexp.from_transformers(model, tokenizer).name != taken.name
-    with torch.no_grad():
-        next(model.parameters()).mul_(2)
-    with pytest.raises(EncodingError, match="the weights of mine have changed since it was taken"):
-        ctxexp.measure(taken, SENTENCES, options=FAST, progress=False)
 
 
 class Mine(Control):

@@ -8,7 +8,6 @@ import runpy
 import subprocess
 import sys
 import tomllib
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -19,24 +18,6 @@ from packaging.utils import canonicalize_name
 import ctxexp
 
 ROOT = Path(__file__).resolve().parent.parent
-
-
-@pytest.mark.slow
-def test_the_wheel_holds_configs_data_and_weights(tmp_path: Path) -> None:
-    pytest.importorskip("hatchling")
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-    )
-    (wheel,) = tmp_path.glob("*.whl")
-    names = set(zipfile.ZipFile(wheel).namelist())
-    for folder, pattern, prefix in (("conf", "**/*.yaml", "ctxexp/conf"), ("ctxexp", "**/*", "ctxexp")):
-        for path in (ROOT / folder).glob(pattern):
-            if path.is_file() and "__pycache__" not in path.parts:
-                assert f"{prefix}/{path.relative_to(ROOT / folder).as_posix()}" in names
-    assert not any("mlruns" in name or name.startswith("tests") for name in names)
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no checkout of git")

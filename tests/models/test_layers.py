@@ -62,10 +62,8 @@ def test_only_these_layers_are_stored_under_their_numbers(gpt2: Path, corpus: Co
     few, full = (encoder(gpt2, layers=layers) for layers in ([2, 0], None))
     assert few.name == full.name.replace(" dtype=", " layers=0,2 dtype=")
     assert encoder(gpt2, layers=(0, 1, 2)).name == full.name
-    one, two = (open_store(corpus, one, cache=tmp_path) for one in (few, full))
+    one = open_store(corpus, few, cache=tmp_path)
     assert sorted(p.name for p in one.path.glob("layer_*")) == ["layer_00.npy", "layer_02.npy"]
-    for i in FEW:
-        np.testing.assert_array_equal(one.layer(i), two.layer(i))
     again = open_store(corpus, few, cache=tmp_path)  # its checksums hold
     assert (again.n_encoded, again.layer_numbers, again.n_layers) == (0, FEW, 3)
     with pytest.raises(ctxexp.errors.StoreError, match=r"no layer 1: .* has layers 0, 2$"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import linecache
-import logging
 import os
 import shutil
 import signal
@@ -21,7 +20,6 @@ import pytest
 
 import ctxexp
 from ctxexp import Corpus, EncodedSentence, Sentence
-from ctxexp.command import Progress
 from ctxexp.errors import DataError, EncodingError, ModelError, StoreError
 from ctxexp.files.code_version import code_version
 from ctxexp.vectors import RowIndexBuilder
@@ -31,11 +29,6 @@ from ctxexp.vectors.encoding import open_store
 from tests.traced import Counted, corpus, vectors
 
 ROOT = Path(__file__).parents[2]
-
-
-def rows(store: Any, i: int, layer: int) -> np.ndarray:
-    s = store.stored_of[i]
-    return store.layer(layer)[store.offsets[s] : store.offsets[s + 1]]
 
 
 def assert_holds(store: Any, made: Corpus) -> None:
@@ -83,29 +76,6 @@ def test_a_sequential_encoder_reads_the_corpus_once_in_order(tmp_path: Path) -> 
     assert encoder.batches == [list(made.sentences)]  # repeated sentences too: their vectors may differ
     assert store.stored_of.tolist() == list(range(len(made.sentences)))
     assert_holds(store, made)
-
-
-def test_a_transformer_end_to_end(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    from tests import tiny_models  # here: the processes below import this module, and torch takes its time
-
-    caplog.set_level(logging.INFO, "ctxexp")
-    made = corpus(30)
-    encoder = tiny_models.encoder(tiny_models.make("bert", tmp_path / "bert"))
-    store = open_store(made, encoder, cache=tmp_path / "c", batch_tokens=40, progress=Progress(bars=False))
-    assert not encoder._waiting._pieces  # each sentence was tokenised once, and let go
-    for i, sentence in enumerate(made.sentences):
-        (alone,) = encoder.encode([sentence])
-        for layer in range(3):
-            np.testing.assert_allclose(rows(store, i, layer), alone.layers[layer], atol=1e-5)
-        s = store.stored_of[i]
-        own = slice(store.offsets[s], store.offsets[s + 1])
-        assert [sentence.words[p] for p in store.positions[own]] == list(alone.units)
-        assert [store.vocabulary[c] for c in store.unit_codes[own]] == list(alone.units)
-    dropped = sum(word == "\u200b" for s in set(made.sentences) for word in s)
-    assert store.n_skipped == dropped
-    said = [m for m in caplog.messages if "have no vector" in m]
-    assert len(said) == bool(dropped) == 1
-    assert open_store(made, encoder, cache=tmp_path / "c").n_encoded == 0
 
 
 @pytest.mark.parametrize(
