@@ -96,6 +96,14 @@ def with_info(results: Results, **facts: Any) -> Results:
     return replace(results, info=run_info(results.info, **facts))
 
 
+def with_value(results: Results, measure: str, statistic: str, layer: int, value: float) -> Results:
+    """The same results with another value in one layer of a curve."""
+    frame = results.frame.copy()
+    at = (frame["measure"] == measure) & (frame["statistic"] == statistic) & (frame["layer"] == layer)
+    frame.loc[at, "value"] = value
+    return replace(results, frame=frame)
+
+
 VARIANCE = "max_explainable_variance"
 METRICS: dict[str, Any] = {
     "anisotropy": Anisotropy(),

@@ -12,20 +12,18 @@ from ctxexp.report import charts, colours, reference_curves, save_figure, wordin
 from ctxexp.report.captions import overview, run_figure, sweep_caption, sweep_figures
 from ctxexp.report.drawing import write_run_charts, write_sweep_charts
 from ctxexp.report.plots import chart_figure
-from ctxexp.results import Estimates, Key
-from ctxexp.results.values import Values
-from tests.sample_results import METRICS, VARIANCE, figure_text, measure_infos, results, results_with, run_info
+from ctxexp.results import Key
+from tests.sample_results import (
+    METRICS,
+    VARIANCE,
+    figure_text,
+    measure_infos,
+    results,
+    results_with,
+    run_info,
+    with_value,
+)
 from tests.shipped import MaxExplainableVariance
-
-
-def with_curves(results: Results, **curves: Any) -> Results:
-    """The same results but for these curves, by `measure__statistic`, which keep their intervals."""
-    values = Values()
-    values.by_key = dict(results.by_key)
-    for name, curve in curves.items():
-        key = Key.of(*name.split("__"))
-        values.by_key[key] = values.by_key.get(key, Estimates(*[np.full(len(curve), np.nan)] * 3))._replace(value=curve)
-    return replace(results, frame=values.frame())
 
 
 def drawn(axes: Any) -> list[np.ndarray]:
@@ -98,10 +96,8 @@ def test_size_matched_levels_are_named_and_have_no_published_curve() -> None:
 
 
 def test_undefined_layers_are_gaps_in_line_and_band() -> None:
-    run = results("bert", 5)
-    curve = run.by_name["self_similarity/raw"].copy()
-    curve[[2, 4]] = np.nan, np.inf
-    run = with_curves(run, self_similarity__raw=curve)
+    run = with_value(results("bert", 5), "self_similarity", "raw", 2, np.nan)
+    run = with_value(run, "self_similarity", "raw", 4, np.inf)
     figure = run_plot(run, "self_similarity")
     axes = figure.axes[0]
     assert np.isnan(drawn(axes)[0]).tolist() == [False, False, True, False, True]

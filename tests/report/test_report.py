@@ -17,7 +17,7 @@ from ctxexp.report import comparison
 from ctxexp.report import page as report
 from tests.browser import headless, wait_until
 from tests.composed import registry_of
-from tests.sample_results import results
+from tests.sample_results import results, with_value
 
 PAPER_MEASURES = ("self_similarity", "anisotropy", "intra_sentence_similarity", "max_explainable_variance")
 
@@ -52,11 +52,8 @@ class Tags(HTMLParser):
 
 
 def runs() -> list[tuple[str, Any]]:
-    named = [("bert", results("bert", 5)), ("elmo", results("elmo", 3, seed=2)), (NASTY, results(NASTY, 1, seed=3))]
-    frame = named[0][1].frame
-    raw = (frame["measure"] == "self_similarity") & (frame["statistic"] == "raw")
-    frame.loc[raw & (frame["layer"] == 1), "value"] = np.nan
-    return named
+    bert = with_value(results("bert", 5), "self_similarity", "raw", 1, np.nan)
+    return [("bert", bert), ("elmo", results("elmo", 3, seed=2)), (NASTY, results(NASTY, 1, seed=3))]
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 from ctxexp.report import LabelledResults
 from ctxexp.report.related_runs import average_seeds
 from ctxexp.results import Estimates, Key
-from tests.sample_results import results
+from tests.sample_results import results, with_value
 
 SELF = Key("self_similarity", "raw")
 
@@ -47,10 +47,9 @@ def test_only_equal_protocols_with_different_seeds_are_averaged() -> None:
 
 def test_what_a_seed_lacks_the_mean_lacks() -> None:
     runs = family()
-    frame = runs[1][1].frame.copy()
-    at = (frame["measure"] == "self_similarity") & (frame["statistic"] == "raw")
-    frame.loc[at & (frame["layer"] == 2), "value"] = np.nan
-    runs[1] = runs[1][0], replace(runs[1][1], frame=frame[frame["measure"] != "word_norm"])
+    label, second = runs[1]
+    frame = with_value(second, "self_similarity", "raw", 2, np.nan).frame
+    runs[1] = label, replace(second, frame=frame[frame["measure"] != "word_norm"])
     [(_, mean)] = average_seeds(runs)
     held = mean.by_key[SELF]
     assert isinstance(held, Estimates)

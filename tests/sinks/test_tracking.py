@@ -33,7 +33,7 @@ from ctxexp.jobs.uploading import upload
 from ctxexp.sinks import load_run
 from ctxexp.sinks.mlflow import database
 from ctxexp.sinks.views import metric_names
-from tests.sample_results import results_with, run_info
+from tests.sample_results import results_with, run_info, with_value
 from tests.shipped import MlflowSink
 from tests.tracked import client_of, run_of, tracked
 
@@ -240,9 +240,7 @@ def test_metrics_are_what_people_compare_or_all(store: Path) -> None:
 
 
 def test_infinity_is_a_gap_that_a_tag_names(store: Path) -> None:
-    found = results()
-    frame = found.frame
-    frame.loc[(frame["statistic"] == "raw") & (frame["layer"] == 2), "value"] = math.inf
+    found = with_value(results(), "self_similarity", "raw", 2, math.inf)
     run_job(store, body=lambda job: job.save(found))
     [run] = runs(store)
     values = [value for _, value in history(store, run.info.run_id, "self_similarity/raw")]
