@@ -30,6 +30,7 @@ from ctxexp.measuring.pairs import measure_pairs as measure_vectors
 from ctxexp.measuring.record import Record
 from ctxexp.measuring.word_rows import WordRows
 from ctxexp.measuring.words import measure_words
+from ctxexp.occurrences import Groups
 from ctxexp.testing.metrics import numbers
 from ctxexp.testing.transforms import MemoryRowIndex
 from ctxexp.transforms import Calibration, transform_layers
@@ -67,6 +68,12 @@ def measure(
     progress, record = options.pop("progress", None), Record(metrics, seed=seed, **options)
     measure_words(rows, record, progress)
     return record.results()
+
+
+def rows_by_key(groups: Groups) -> dict[Any, list[int]]:
+    """Each group's rows."""
+    ends = groups.starts[1:]
+    return {key: groups.rows[a:b].tolist() for key, a, b in zip(groups.keys, groups.starts, ends, strict=False)}
 
 
 def reader_of(layer: np.ndarray, occurrences: Occurrences, i: int = 0, block_bytes: int = 1 << 20) -> WordReader:

@@ -52,7 +52,7 @@ def same(a: ctxexp.Results, b: ctxexp.Results) -> None:
 
 
 def test_a_measured_path_equals_the_commands_run_bit_for_bit(command: Path) -> None:
-    here = ctxexp.measure("bert", command / "text.txt", options=FAST, progress=False)
+    here = ctxexp.measure("bert", command / "text.txt", options=FAST)
     (label, there), *others = ctxexp.runs(command / "mlruns", sweep="last").items()
     assert (label, others) == ("bert", [])
     same(here, there)
@@ -67,12 +67,10 @@ def test_sentences_as_strings_words_or_a_corpus_are_one_text() -> None:
     read = tokenizer("english")
     corpus = ctxexp.Corpus("c", tuple(read(s) for s in SENTENCES))
     options = [*FAST, "metric=[self_similarity]"]
-    first = ctxexp.measure("elmo", SENTENCES, options=options, progress=False)
-    same(first, ctxexp.measure("elmo", corpus, options=options, progress=False))
-    same(first, ctxexp.measure("elmo", corpus, metrics="self_similarity", options=FAST, progress=False))
-    same(
-        first, ctxexp.measure("elmo", list(corpus.sentences), metrics=["self_similarity"], options=FAST, progress=False)
-    )
+    first = ctxexp.measure("elmo", SENTENCES, options=options)
+    same(first, ctxexp.measure("elmo", corpus, options=options))
+    same(first, ctxexp.measure("elmo", corpus, metrics="self_similarity", options=FAST))
+    same(first, ctxexp.measure("elmo", list(corpus.sentences), metrics=["self_similarity"], options=FAST))
 
 
 def test_a_model_in_memory_equals_its_checkpoint_bit_for_bit() -> None:
@@ -123,7 +121,7 @@ class Mine(Control):
 def test_parts_may_be_objects_with_names_of_their_own(
     part: dict[str, object], label: str, said: Callable[[RunInfo], str], value: str
 ) -> None:
-    results = ctxexp.measure("elmo", SENTENCES, metrics="anisotropy", options=FAST, progress=False, **part)
+    results = ctxexp.measure("elmo", SENTENCES, metrics="anisotropy", options=FAST, **part)
     assert results.info.title == label
     assert said(results.info) == value
 
@@ -150,9 +148,7 @@ def test_arrays_are_measured_as_an_encoder_that_gives_them() -> None:
     rng = np.random.default_rng(0)
     words = [["the", "bank", "of", str(i)] for i in range(6)]
     vectors = [rng.normal(size=(2, 4, 8)).astype(np.float32) for _ in words]
-    results = ctxexp.measure(
-        ctxexp.from_arrays(vectors, words), metrics={"mine": SelfSimilarity}, options=FAST, progress=False
-    )
+    results = ctxexp.measure(ctxexp.from_arrays(vectors, words), metrics={"mine": SelfSimilarity}, options=FAST)
     unit = [x / np.linalg.norm(x, axis=-1, keepdims=True) for x in vectors]
     naive = []
     for layer in range(2):
@@ -193,7 +189,7 @@ def test_results_show_themselves_in_a_notebook(command: Path) -> None:
 
 
 def test_curves_undefined_everywhere_are_not_drawn_but_explained() -> None:
-    found = ctxexp.measure("bert", SENTENCES[:2], metrics="self_similarity", options=FAST, progress=False)
+    found = ctxexp.measure("bert", SENTENCES[:2], metrics="self_similarity", options=FAST)
     assert np.isnan(found.by_name["self_similarity/adjusted"]).all()
     for draw in (found.plot, partial(found.plot, "self_similarity"), ctxexp.compare([found, found]).plot):
         with pytest.raises(MetricError, match=r"nothing to draw: self_similarity is undefined .* lower min_contexts"):
@@ -206,7 +202,7 @@ def test_one_sentence_is_refused_before_torch_is_imported_and_hydra_never_is() -
     code = """
 import sys, ctxexp
 try:
-    ctxexp.measure("bert", [["a", "bank"]] * 9, progress=False)
+    ctxexp.measure("bert", [["a", "bank"]] * 9)
 except ctxexp.CtxexpError as error:
     print(error)
 print([name for name in ("torch", "hydra") if name in sys.modules])

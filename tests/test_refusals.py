@@ -127,7 +127,7 @@ SENTENCES = ["The bank of the river was wet.", "The bank raised the rate.", "A r
 
 
 def measured(model: object = "bert", text: object = SENTENCES, **chosen: object) -> Callable[[], object]:
-    return partial(ctxexp.measure, model, text, progress=False, **chosen)  # type: ignore[arg-type]
+    return partial(ctxexp.measure, model, text, **chosen)  # type: ignore[arg-type]
 
 
 def of(sentence: object, name: object = "c", **more: object) -> Callable[[], object]:

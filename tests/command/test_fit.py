@@ -118,7 +118,7 @@ def test_both_kinds_of_measures_see_the_fitted_transform(fit_on: str, config: An
     n = len(layers)
     space = SimpleNamespace(n_layers=n, layer_numbers=range(n), dim=store.dim, layer=layers.__getitem__)
     expected = measure(
-        space, index, {"self_similarity": SelfSimilarity}, OnePerSentence(size=100), seed=0, bootstrap=0
+        space, index, {"self_similarity": SelfSimilarity}, OnePerSentence(size=100), bootstrap=0
     ).by_name["self_similarity/raw"]
     np.testing.assert_allclose(results.by_name["self_similarity/raw"], expected, rtol=1e-6)
 

@@ -20,7 +20,7 @@ from ctxexp.measuring.word_record import _first_share
 from ctxexp.vectors.stores import apply_control
 from tests import tiny_models
 from tests.composed import registry_of
-from tests.measuring_helpers import MemoryStore, contextual, measure, row_index_of, sentences
+from tests.measuring_helpers import MemoryStore, contextual, measure, row_index_of, rows_by_key, sentences
 from tests.shipped import (
     Alone,
     IntraSentenceSimilarity,
@@ -135,8 +135,8 @@ def test_first_places_are_left_out_everywhere(first: int) -> None:
     assert occurrences.n_occurrences == sum(map(len, naive)) == index().n_occurrences - n
     units = store.row_index
     got = {
-        i: [units.vocabulary[c] for c in units.unit_codes[occurrences.by_sentence.rows[a:b]]]
-        for i, (a, b) in zip(occurrences.by_sentence.keys, pairwise(occurrences.by_sentence.starts), strict=True)
+        i: [units.vocabulary[c] for c in units.unit_codes[rows]]
+        for i, rows in rows_by_key(occurrences.by_sentence).items()
     }
     assert got == {i: words for i, words in enumerate(naive) if words}
     contexts = Counter(w for words in naive for w in set(words))

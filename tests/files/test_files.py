@@ -128,7 +128,7 @@ def test_the_cache_names_its_folder_and_keeps_nothing_half_made(tmp_path: Path) 
 
     def encode() -> int:
         options = [f"cache.folder={tmp_path / 'cache'}", "figures.explorer=0"]
-        return measure(Counted(), made, metrics="word_norm", bootstrap=0, options=options, progress=False).info.encoded
+        return measure(Counted(), made, metrics="word_norm", bootstrap=0, options=options).info.encoded
 
     for size in (200, 4800, 5000):  # the first rows of a layer, its last, the vocabulary
         with (

@@ -42,7 +42,7 @@ def test_documents_are_drawn_whole_where_they_are_known(tmp_path: Path) -> None:
             OnePerSentence(size=60, redraws=0, exact=True),
             {"cache.folder": tmp_path, "figures.explorer": 0},
         )
-        found = ctxexp.measure(Known(world), corpus, metrics=METRICS, baseline=alone, options=options, progress=False)
+        found = ctxexp.measure(Known(world), corpus, metrics=METRICS, baseline=alone, options=options)
         ends = [found.by_name[f"intra_sentence_similarity/raw_ci_{end}"][0] for end in ("high", "low")]
         widths[found.info.resampled.unit] = ends[0] - ends[1]
         assert found.info.resampled.n == (10 if corpus.documents else 60)

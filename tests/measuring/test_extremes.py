@@ -43,7 +43,7 @@ def openings() -> Corpus:
 
 def run(encoder: Encoder, tmp_path: Path, most: int = 2000) -> Results:
     options = [f"figures.explorer={most}", f"cache.folder={tmp_path}"]
-    return ctxexp.measure(encoder, openings(), metrics={"s": SelfSimilarity}, options=options, progress=False)
+    return ctxexp.measure(encoder, openings(), metrics={"s": SelfSimilarity}, options=options)
 
 
 def test_words_always_first_in_causal_models_are_marked(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from ctxexp import Corpus, Occurrences, Pair
 from ctxexp.matched_baselines import PositionMatched, StrataBaseline, Twins, strata_baseline
 from ctxexp.measuring.baseline_levels import expected_mean_cosine
-from tests.measuring_helpers import ALL, MemoryStore, contextual, measure, reader_of, row_index_of, world
+from tests.measuring_helpers import ALL, MemoryStore, contextual, measure, reader_of, row_index_of, rows_by_key, world
 from tests.shipped import OnePerSentence, SizeMatched
 
 LINKS = ((0, 1), (2, 1), (3, 4))
@@ -40,7 +40,7 @@ def unit(store: MemoryStore) -> np.ndarray:
 def test_levels_are_the_double_loops(repeat: int) -> None:
     store, occurrences = small(repeat=repeat)
     u, groups = unit(store), occurrences.distinct
-    parts = [groups.rows[a:b] for a, b in zip(groups.starts, groups.starts[1:], strict=False)]
+    parts = rows_by_key(groups).values()
     between = [np.mean([u[i] @ u[j] for i in a for j in b]) for a, b in combinations(parts, 2)]
     assert level(store, occurrences, "sentence").value == pytest.approx(np.mean(between), abs=1e-7)
     every = [u[i] @ u[j] for i, j in combinations(groups.rows.tolist(), 2)]
@@ -50,8 +50,7 @@ def test_levels_are_the_double_loops(repeat: int) -> None:
 
 def test_sentences_that_gold_pairs_link_are_not_unrelated() -> None:
     store, occurrences = small(links=LINKS)
-    u, groups = unit(store), occurrences.distinct
-    parts = {key: groups.rows[a:b] for key, a, b in zip(groups.keys, groups.starts, groups.starts[1:], strict=False)}
+    u, parts = unit(store), rows_by_key(occurrences.distinct)
     linked = [(0, 1), (0, 2), (1, 2), (3, 4)]
     between = [
         np.mean([u[i] @ u[j] for i in parts[s] for j in parts[t]])
@@ -82,7 +81,7 @@ def test_a_levels_influence_is_what_leaving_out_changes() -> None:
     store, occurrences = small(n=60)
     groups = occurrences.distinct
     u = unit(store)
-    m = np.stack([u[groups.rows[a:b]].mean(0) for a, b in zip(groups.starts, groups.starts[1:], strict=False)])
+    m = np.stack([u[rows].mean(0) for rows in rows_by_key(groups).values()])
     without = []
     for i in range(60):
         k = np.delete(m, i, axis=0)
@@ -113,7 +112,7 @@ def test_rows_without_a_direction_have_no_share() -> None:
 def test_the_exact_baseline_is_anisotropy_itself() -> None:
     store, occurrences = small(n=80)
     exact = OnePerSentence(size=30, redraws=2, exact=True)
-    results = measure(store, occurrences, ALL, exact, seed=0, bootstrap=50)
+    results = measure(store, occurrences, ALL, exact, bootstrap=50)
     curves, expected = results.by_name, level(store, occurrences, "sentence").value
     for key in ("anisotropy/mean_cosine", "self_similarity/baseline", "intra_sentence_similarity/baseline"):
         assert curves[key][0] == expected, key
@@ -164,7 +163,7 @@ def test_exact_twins_are_the_level_of_self_similarity_alone() -> None:
     store, occurrences, _ = world((1.0,))
     metrics = {label: ALL[label] for label in ("self_similarity", "intra_sentence_similarity", "anisotropy")}
     exact, drawn = (
-        measure(store, occurrences, metrics, PositionMatched(size=50, twins=3, least=20, exact=e), seed=0, bootstrap=99)
+        measure(store, occurrences, metrics, PositionMatched(size=50, twins=3, least=20, exact=e), bootstrap=99)
         for e in (True, False)
     )
     assert {label: about.level for label, about in exact.info.measures.items()} == {

@@ -37,6 +37,7 @@ from tests.measuring_helpers import (
     contextual,
     measure,
     row_index_of,
+    rows_by_key,
     sentences,
     world,
 )
@@ -70,8 +71,7 @@ def test_curves_equal_plain_loops(measured: Measured) -> None:
             pairs = u[at] @ u[at].T
             return float((pairs.sum() - np.trace(pairs)) / (len(at) ** 2 - len(at)))
 
-        words = [occurrences.by_word.rows[a:b] for a, b in zip(
-            occurrences.by_word.starts, occurrences.by_word.starts[1:], strict=False)]  # fmt: skip
+        words = rows_by_key(occurrences.by_word).values()
         shares = [np.linalg.svd(rows[at], compute_uv=False) ** 2 for at in words]
         centred = [np.linalg.svd(rows[at] - rows[at].mean(0), compute_uv=False) ** 2 for at in words]
         released = [(x @ np.linalg.svd(x)[2][0]).var() / x.var(0).sum() for x in (rows[at] for at in words)]
@@ -116,7 +116,7 @@ def test_five_noisy_rows_are_at_baseline_by_default() -> None:
         for definition in ("uncentred", "centred", "released")
         for baselines in (("run", "size_matched"), ("size_matched",))
     } | {"default": MaxExplainableVariance}
-    results = measure(MemoryStore([x], index), occurrences, metrics, OnePerSentence(size=1000), seed=0)
+    results = measure(MemoryStore([x], index), occurrences, metrics, OnePerSentence(size=1000))
     assert {*occurrences.counts.tolist()} == {5}
     for label in ("default", *(label for label in metrics if label.endswith("size_matched"))):
         (value,), (low,), (high,) = (results.by_name[f"{label}/adjusted{end}"] for end in ("", "_ci_low", "_ci_high"))
@@ -136,8 +136,8 @@ def test_five_noisy_rows_are_at_baseline_by_default() -> None:
 def test_weights_of_words_reach_values_intervals_and_baselines() -> None:
     store, occurrences, _ = world(mix=ctxexp.command.configured("bert", ["a"], "words.mean=occurrences").words.mix)
     metrics = {"tokens": SelfSimilarity, "sized": partial(SelfSimilarity, baselines=("size_matched",))}
-    results = measure(store, occurrences, metrics, OnePerSentence(size=60), seed=0, bootstrap=200)
-    equal = measure(store, world()[1], metrics, OnePerSentence(size=60), seed=0, bootstrap=200).by_name
+    results = measure(store, occurrences, metrics, OnePerSentence(size=60), bootstrap=200)
+    equal = measure(store, world()[1], metrics, OnePerSentence(size=60), bootstrap=200).by_name
     curves, count = results.by_name, results.tables["sized"]["count"]
     assert not np.allclose(curves["tokens/raw"], equal["tokens/raw"], rtol=1e-4)
     for layer in range(len(store.layers)):
@@ -204,9 +204,7 @@ def test_equal_layers_have_equal_curves() -> None:
     """Random groups, sampled sentences and resamples are the same in every layer."""
     store, occurrences, _ = world((0.5, 0.5))
     metrics = {**ALL, "some": partial(IntraSentenceSimilarity, sample=30)}
-    for key, curve in measure(
-        store, occurrences, metrics, OnePerSentence(size=50), seed=0, bootstrap=30
-    ).by_name.items():
+    for key, curve in measure(store, occurrences, metrics, OnePerSentence(size=50), bootstrap=30).by_name.items():
         assert curve[0] == curve[1], key
 
 
@@ -214,7 +212,7 @@ def test_a_sample_of_sentences() -> None:
     store, occurrences, _ = world()
     some, all_of_them, too_many = (partial(IntraSentenceSimilarity, sample=n) for n in (40, None, 10**6))
     metrics = {"some": some, "all": all_of_them, "many": too_many}
-    results = measure(store, occurrences, metrics, OnePerSentence(size=50), seed=0, bootstrap=30)
+    results = measure(store, occurrences, metrics, OnePerSentence(size=50), bootstrap=30)
     assert results.by_name["some/n"].tolist() == [40, 40]
     np.testing.assert_array_equal(results.by_name["many/raw"], results.by_name["all/raw"])
     every = dict(zip(results.tables["all"]["sentence"], results.tables["all"]["raw_1"], strict=True))
@@ -227,7 +225,7 @@ def test_undefined_groups_are_counted_and_left_out() -> None:
     store, occurrences, _ = world()
     zero = int(occurrences.by_word.rows[occurrences.by_word.starts[7]])
     store.layers[1][zero] = 0
-    results = measure(store, occurrences, ALL, OnePerSentence(size=50, redraws=5), seed=0, bootstrap=40)
+    results = measure(store, occurrences, ALL, OnePerSentence(size=50, redraws=5), bootstrap=40)
     assert results.by_name["self_similarity/undefined"].tolist() == [0, 1]
     assert results.by_name["self_similarity/n"].tolist() == [len(occurrences.words), len(occurrences.words) - 1]
     table = results.tables["self_similarity"]
@@ -247,13 +245,13 @@ def test_a_layer_whose_sentences_tell_nothing_has_no_interval() -> None:
         store.layers[1][rows[starts[g]]] = np.nan
     everywhere = occurrences.by_sentence
     metrics = {k: ALL[k] for k in ("self_similarity", "mev", "intra_sentence_similarity")}
-    curves = measure(store, occurrences, metrics, OnePerSentence(size=50), seed=0, bootstrap=30).by_name
+    curves = measure(store, occurrences, metrics, OnePerSentence(size=50), bootstrap=30).by_name
     assert curves["self_similarity/n"].tolist() == [len(occurrences.words), 1]
     for key in ("self_similarity/raw_ci_low", "mev/raw_ci_high"):
         assert np.isfinite(curves[key]).all(), key
     lone = everywhere.rows[everywhere.starts[-2] :]
     store.layers[1][np.setdiff1d(everywhere.rows, lone)] = np.nan
-    curves = measure(store, occurrences, metrics, OnePerSentence(size=50), seed=0, bootstrap=30).by_name
+    curves = measure(store, occurrences, metrics, OnePerSentence(size=50), bootstrap=30).by_name
     for label in metrics:
         for key in (f"{label}/raw_ci_low", f"{label}/adjusted_ci_high"):
             assert np.isfinite(curves[key]).tolist() == [True, False], key
@@ -273,7 +271,7 @@ class Large(GroupMean):
 
 def test_a_word_without_a_chance_level_has_no_adjusted_score() -> None:
     store, occurrences, _ = world()
-    table = measure(store, occurrences, {"large": Large}, SizeMatched(size=50), seed=0, bootstrap=5).tables["large"]
+    table = measure(store, occurrences, {"large": Large}, SizeMatched(size=50), bootstrap=5).tables["large"]
     raw, adjusted = (np.array(table[f"{name}_0"]) for name in ("raw", "adjusted"))
     small = np.array(table["count"]) <= 7
     assert 0 < small.sum() < len(small)
@@ -287,7 +285,7 @@ def test_measures_without_any_group_are_said_and_undefined(caplog: pytest.LogCap
     store = MemoryStore([contextual(index, 1.0)], index)
     occurrences = Occurrences.of(index, corpus, min_contexts=5, keep=str.isalnum)
     with caplog.at_level(logging.WARNING, logger="ctxexp"):
-        results = measure(store, occurrences, ALL, OnePerSentence(size=3), seed=0, bootstrap=5)
+        results = measure(store, occurrences, ALL, OnePerSentence(size=3), bootstrap=5)
     assert np.isnan(results.by_name["self_similarity/raw"]).all()
     assert np.isnan(results.by_name["intra_sentence_similarity/raw"]).all()
     assert [r.getMessage() for r in caplog.records] == [
@@ -309,7 +307,7 @@ def test_rounding_of_the_vectors_precision_is_no_spread(dtype: type, eps: float 
     store = MemoryStore([rounded.astype(dtype), contextual(index, 0.3).astype(dtype)], index)
     metrics = {k: ALL[k] for k in ("mev", "mev_centred", "mev_released", "self_similarity")}
     occurrences = Occurrences.of(index, corpus)
-    curves = measure(store, occurrences, metrics, OnePerSentence(size=50), seed=0, bootstrap=5, eps=eps).by_name
+    curves = measure(store, occurrences, metrics, OnePerSentence(size=50), bootstrap=5, eps=eps).by_name
     for label in ("mev_centred", "mev_released"):
         assert curves[f"{label}/undefined"].tolist() == [len(occurrences.words), 0], label
     assert (curves["mev/undefined"] == 0).all()
@@ -372,7 +370,7 @@ class Forgets(Rank):
 def test_a_broken_metric_is_named_with_layer_and_group(factory: Callable[[], Metric], message: str) -> None:
     store, occurrences, _ = world()
     with pytest.raises(MetricError, match=message):
-        measure(store, occurrences, {"mine": factory}, OnePerSentence(size=50, redraws=1), seed=0, bootstrap=10)
+        measure(store, occurrences, {"mine": factory}, OnePerSentence(size=50, redraws=1), bootstrap=10)
 
 
 def test_one_layer_is_in_memory_at_a_time() -> None:
@@ -391,7 +389,7 @@ def test_one_layer_is_in_memory_at_a_time() -> None:
             alive.append(weakref.ref(made))
             return made
 
-    measure(Made(), occurrences, {"self_similarity": SelfSimilarity}, seed=0, bootstrap=5)
+    measure(Made(), occurrences, {"self_similarity": SelfSimilarity}, bootstrap=5)
     assert (len(alive), most) == (4, 0)
 
 
@@ -403,7 +401,7 @@ class LengthsOfSample(Lengths):
 
 def test_random_groups_alone_give_no_interval() -> None:
     store, occurrences, _ = world()
-    results = measure(store, occurrences, {"length": LengthsOfSample}, OnePerSentence(size=20, redraws=4), seed=0)
+    results = measure(store, occurrences, {"length": LengthsOfSample}, OnePerSentence(size=20, redraws=4))
     assert set(results.by_name["length/n"]) == {5.0}
     assert not [name for name in results.by_name if "_ci_" in name]
 
@@ -434,7 +432,7 @@ def test_a_metric_meets_what_is_measured_before_its_groups(tmp_path: Path) -> No
     plain = Corpus.of("x", words)
     run = partial(
         ctxexp.measure, Hashed(), metrics={"places": Places}, min_contexts=2, bootstrap=0,
-        options=[f"cache.folder={tmp_path / 'none'}"], progress=False,
+        options=[f"cache.folder={tmp_path / 'none'}"],
     )  # fmt: skip
     with pytest.raises(DataError, match="no tags"):
         run(plain)
@@ -469,7 +467,7 @@ def test_the_corrected_cosine_is_the_curves_ratio_by_resample(measured: Measured
 def test_where_all_vectors_are_equal_nothing_is_corrected() -> None:
     store, occurrences, _ = world()
     store.layers[1][:] = store.layers[1][0]
-    curves = measure(store, occurrences, ALL, OnePerSentence(size=60), seed=0, bootstrap=50).by_name
+    curves = measure(store, occurrences, ALL, OnePerSentence(size=60), bootstrap=50).by_name
     corrected = curves["self_similarity/share_of_room"]
     assert np.isfinite(corrected[0])
     assert np.isnan([corrected[1], curves["self_similarity/share_of_room_ci_low"][1]]).all()

@@ -78,7 +78,7 @@ def by_loop(corpus: Corpus, layer: np.ndarray) -> dict[str, float]:
 
 
 def run(corpus: Corpus, vectors: Vectors, metric: Callable[[], Metric] = Dot, **more: Any) -> Results:
-    return measure_pairs(vectors, corpus, {"dot": metric}, mixes=MIXES, seed=0, bootstrap=7, **more)
+    return measure_pairs(vectors, corpus, {"dot": metric}, mixes=MIXES, bootstrap=7, **more)
 
 
 def check(results: Results, corpus: Corpus, layers: list[np.ndarray], mixes: list[np.ndarray]) -> None:

@@ -14,7 +14,7 @@ from ctxexp import Block, Corpus, Occurrences
 from ctxexp.errors import MetricError
 from ctxexp.occurrences import Groups
 from ctxexp.testing.transforms import MemoryRowIndex
-from tests.measuring_helpers import row_index_of
+from tests.measuring_helpers import row_index_of, rows_by_key
 
 
 def of(sentences: list[list[str]], **choices: object) -> tuple[Occurrences, MemoryRowIndex, Corpus]:
@@ -40,18 +40,13 @@ def test_rows_are_those_of_a_plain_loop(sentences: list[list[str]], min_contexts
                 rows[unit.lower()].append(row)
                 contexts[unit.lower()].add(stored)
     expected = {w: r for w, r in rows.items() if len(contexts[w]) >= min_contexts}
-    got = {w: occurrences.by_word.rows[a:b].tolist() for w, a, b in zip(
-        occurrences.words, occurrences.by_word.starts, occurrences.by_word.starts[1:], strict=False)}  # fmt: skip
-    assert got == expected
+    assert rows_by_key(occurrences.by_word) == expected
     assert occurrences.words == sorted(expected, key=lambda w: (len(expected[w]), w))
     assert occurrences.counts.tolist() == [len(expected[w]) for w in occurrences.words]
     assert occurrences.contexts.tolist() == [len(contexts[w]) for w in occurrences.words]
-    for i, key in enumerate(occurrences.by_sentence.keys):
-        rows_of = occurrences.by_sentence.rows[
-            occurrences.by_sentence.starts[i] : occurrences.by_sentence.starts[i + 1]
-        ]
-        units = [index.vocabulary[index.unit_codes[r]] for r in rows_of]
-        assert units == [w for w in corpus.sentences[key].words if w.isalnum()]  # type: ignore[call-overload]
+    for key, own in rows_by_key(occurrences.by_sentence).items():
+        units = [index.vocabulary[index.unit_codes[r]] for r in own]
+        assert units == [w for w in corpus.sentences[key].words if w.isalnum()]
     assert occurrences.n_occurrences == sum(map(len, rows.values()))
     assert len(set(occurrences.distinct.rows.tolist())) == len(occurrences.distinct.rows)
 
@@ -107,12 +102,6 @@ def test_some_groups_keep_their_keys_rows_and_labels() -> None:
     assert list(some.labels) == [labels[1], labels[3]]
 
 
-def lists(groups: Groups) -> dict[object, list[int]]:
-    """Each group's rows, by its key."""
-    bounds = zip(groups.keys, groups.starts, groups.starts[1:], strict=False)
-    return {key: groups.rows[a:b].tolist() for key, a, b in bounds}
-
-
 def test_rows_that_are_not_measured_are_in_no_group() -> None:
     sentences = [[f"w{i % 7}", f"w{i % 3}", f"s{i}"] for i in range(30)]
     whole, index, corpus = of(sentences, min_contexts=1, keep=lambda unit: unit != "w1")
@@ -122,8 +111,8 @@ def test_rows_that_are_not_measured_are_in_no_group() -> None:
     measured = np.random.default_rng(0).random(len(index.unit_codes)) < 0.6
     some = Occurrences.of(index, corpus, min_contexts=1, keep=lambda unit: unit != "w1", measured=measured)
     for groups, rest in ((whole.by_word, some.by_word), (whole.by_sentence, some.by_sentence)):
-        kept = {key: [row for row in rows if measured[row]] for key, rows in lists(groups).items()}
-        assert lists(rest) == {key: rows for key, rows in kept.items() if rows}
+        kept = {key: [row for row in rows if measured[row]] for key, rows in rows_by_key(groups).items()}
+        assert rows_by_key(rest) == {key: rows for key, rows in kept.items() if rows}
     assert some.rows.tolist() == np.flatnonzero(measured & (whole.forms >= 0)).tolist()
     np.testing.assert_array_equal(some.forms, np.where(measured, whole.forms, -1))
 
@@ -159,8 +148,8 @@ def test_bounded_rows_are_those_of_a_plain_loop(bounded: bool) -> None:
             if not bounded or whole[i]:
                 by_sentence.setdefault(i, []).append(row)
     occurrences = Occurrences.of(index, corpus, min_contexts=1)
-    assert lists(occurrences.by_word) == by_word
-    assert lists(occurrences.by_sentence) == lists(occurrences.distinct) == by_sentence
+    assert rows_by_key(occurrences.by_word) == by_word
+    assert rows_by_key(occurrences.by_sentence) == rows_by_key(occurrences.distinct) == by_sentence
     places = index.positions if bounded else [place for at in having for place in range(len(at))]
     np.testing.assert_array_equal(occurrences.places, places)
 

@@ -14,7 +14,7 @@ from ctxexp.maths import Resamples
 from ctxexp.maths.word_mix import WordMix
 from ctxexp.measuring.baseline_levels import SampleBaseline
 from ctxexp.results import Key
-from tests.measuring_helpers import Lengths, measure, noise, reader_of, world
+from tests.measuring_helpers import Lengths, measure, noise, reader_of, rows_by_key, world
 from tests.shipped import IntraSentenceSimilarity, SelfSimilarity, SizeMatched
 
 
@@ -94,8 +94,7 @@ class SentenceLengths(WordLengths):
 
 def error_of(metric: type[Lengths], rows: np.ndarray, occurrences: Occurrences) -> float:
     """The standard error of the mean over groups: of words their rows are chance, of sentences the groups."""
-    groups = occurrences.groups(metric.over)
-    chosen = [groups.rows[a:b] for a, b in zip(groups.starts, groups.starts[1:], strict=False)]
+    chosen = [*rows_by_key(occurrences.groups(metric.over)).values()]
     mixed = occurrences.mixed(metric.over)
     given = mixed and mixed.weights(np.ones(len(chosen), bool))
     weights = np.ones(len(chosen)) if given is None else given

@@ -15,7 +15,7 @@ from ctxexp import Block, Corpus, EncodedSentence, Encoder, Group, Metric, Resul
 from ctxexp.command import Experiment, configured
 from ctxexp.maths import mean_cosine
 from ctxexp.results import Key
-from tests.measuring_helpers import Hashed, sentences
+from tests.measuring_helpers import Hashed, rows_by_key, sentences
 from tests.shipped import Center, SelfSimilarity, Standardize
 
 CORPUS = Corpus.of("text", sentences(40))
@@ -39,11 +39,12 @@ def test_the_space_is_the_one_that_is_measured(tmp_path: Path) -> None:
     results = ran(tmp_path, transform=Standardize)
     mine = experiment(tmp_path, "sentence.pooling=cls", "sentence.mixes=[[1,9]]", transform=Standardize)
     layers, occurrences, positions = mine.study.space(mine.vectors)
-    words = occurrences.by_word
+    words = rows_by_key(occurrences.by_word).values()
     for i, expected in enumerate(results.by_name["s/raw"]):
-        rows = [layers.layer(i)[words.rows[a:b]] for a, b in zip(words.starts, words.starts[1:], strict=False)]
         weights = occurrences.mixed_words.weights(np.ones(len(words), bool))
-        assert np.average([mean_cosine(x) for x in rows], weights=weights) == pytest.approx(expected, abs=1e-6)
+        assert np.average([mean_cosine(layers.layer(i)[rows]) for rows in words], weights=weights) == pytest.approx(
+            expected, abs=1e-6
+        )
     assert sorted(positions.tolist()) == sorted(i for s in CORPUS.sentences for i in range(len(s)))
 
 
@@ -91,10 +92,8 @@ def test_rows_are_as_coarse_as_what_they_were_computed_in(
 def test_a_seed_of_0_and_1000_resamples_are_the_defaults() -> None:
     text = ["The river bank was steep.", "The bank lent money.", "Money flowed like a river."]
     metrics = {"s": SelfSimilarity}
-    plain = ctxexp.measure("bert", text, metrics=metrics, min_contexts=2, progress=False)
-    named = ctxexp.measure(
-        "bert", text, metrics=metrics, min_contexts=2, bootstrap=1000, progress=False, options=["seed=0"]
-    )
+    plain = ctxexp.measure("bert", text, metrics=metrics, min_contexts=2)
+    named = ctxexp.measure("bert", text, metrics=metrics, min_contexts=2, bootstrap=1000, options=["seed=0"])
     assert plain.replicates[Key("s", "raw")].shape == (5, 1000)
     np.testing.assert_array_equal(plain.replicates[Key("s", "adjusted")], named.replicates[Key("s", "adjusted")])
     assert (plain.info.seed, plain.info.bootstrap) == (0, 1000)

@@ -11,7 +11,7 @@ import pytest
 
 from ctxexp import Corpus, Occurrences, Sense
 from ctxexp.report.page import word_map
-from tests.measuring_helpers import MemoryStore, contextual, measure, reader_of, row_index_of, sentences
+from tests.measuring_helpers import MemoryStore, contextual, measure, reader_of, row_index_of, rows_by_key, sentences
 from tests.shipped import SelfSimilarity
 
 TEXT = Corpus.of("world", sentences(120))
@@ -124,10 +124,7 @@ def test_a_words_error_is_its_sentences_influence() -> None:
     tables = measure(MemoryStore(vectors, INDEX), OCCURRENCES, {"s": partial(SelfSimilarity)}, bootstrap=10).tables
     errors = tables["s_errors"].set_index("word")
     repeated = 0
-    for word, a, b in zip(
-        OCCURRENCES.by_word.keys, OCCURRENCES.by_word.starts, OCCURRENCES.by_word.starts[1:], strict=False
-    ):
-        rows = OCCURRENCES.by_word.rows[a:b]
+    for word, rows in rows_by_key(OCCURRENCES.by_word).items():
         clusters = OCCURRENCES.clusters.of_row[rows]
         repeated += len(set(clusters.tolist())) < len(clusters)
         for layer, x in enumerate(vectors):

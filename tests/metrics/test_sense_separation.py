@@ -13,7 +13,7 @@ from ctxexp import Corpus, Group, Occurrences, Sense, Sentence
 from ctxexp.errors import DataError, MetricError
 from ctxexp.metrics.annotated import _influence
 from ctxexp.testing.transforms import MemoryRowIndex
-from tests.measuring_helpers import computed, row_index_of
+from tests.measuring_helpers import computed, row_index_of, rows_by_key
 from tests.metric_tester import Case, MetricTester, Statistics, rows
 from tests.shipped import SenseSeparation
 
@@ -62,11 +62,14 @@ def word(labels: str, last: float = 1.0) -> list[Group]:
     return [Group("word", x, tuple(labels))]
 
 
+def labelled_rows(rng: np.random.Generator) -> list[Group]:
+    return [Group(f"w{i}", rows(rng, len(labels)), labels) for i, labels in enumerate(LABELS)]
+
+
 class TestFormula(MetricTester):
     cases = (
         Case(
-            metric="sense_separation", values=separations,
-            draw=lambda rng: [Group(f"w{i}", rows(rng, len(of)), of) for i, of in enumerate(LABELS)],
+            metric="sense_separation", values=separations, draw=labelled_rows,
             edges={
                 **{f"{bad} in a sense": (word("aabbb", bad), {"undefined": 1}) for bad in (np.nan, np.inf, 0.0)},
                 **{f"{bad} alone": (word("aabbc", bad), separations(word("aabbc"))) for bad in (np.nan, np.inf, 0.0)},
@@ -74,8 +77,7 @@ class TestFormula(MetricTester):
         ),
         Case(
             metric="sense_separation", options={"permutations": 0},
-            values=lambda groups: {**separations(groups), "permuted": np.nan},
-            draw=lambda rng: [Group(f"w{i}", rows(rng, len(of)), of) for i, of in enumerate(LABELS)],
+            values=lambda groups: {**separations(groups), "permuted": np.nan}, draw=labelled_rows,
         ),
     )  # fmt: skip
 
@@ -163,9 +165,8 @@ def test_groups_are_a_word_s_labelled_rows_in_order() -> None:
         word = corpus.sentences[sense.sentence].words[sense.position].lower()
         expected.setdefault(word, []).append((row, sense.label))
     assert list(groups.keys) == sorted(expected, key=lambda word: (len(expected[word]), word))
-    for i, (word, labels) in enumerate(zip(groups.keys, groups.labels, strict=True)):
-        rows = groups.rows[groups.starts[i] : groups.starts[i + 1]].tolist()
-        assert list(zip(rows, labels, strict=True)) == sorted(expected[str(word)])
+    for (word, own), labels in zip(rows_by_key(groups).items(), groups.labels, strict=True):
+        assert list(zip(own, labels, strict=True)) == sorted(expected[word])
 
 
 def test_missing_and_unmeasured_rows_are_left_out() -> None:
@@ -200,4 +201,4 @@ def test_a_corpus_without_senses_is_refused() -> None:
         r"'sense_separation' compares occurrences by their sense labels, but corpus 'sts' has none; .*dataset=polysemy"
     )
     with pytest.raises(DataError, match=message):
-        ctxexp.measure("bert", Corpus.of("sts", [["a"], ["b"]]), metrics="sense_separation", progress=False)
+        ctxexp.measure("bert", Corpus.of("sts", [["a"], ["b"]]), metrics="sense_separation")

@@ -36,7 +36,7 @@ def corpus() -> Corpus:
 def measured(folder: Path, corpus: Corpus, layers: tuple[int, ...] | None, *more: str) -> Results:
     metrics = ["self_similarity", "anisotropy", "word_norm", "intra_sentence_similarity", "sts"]
     options = ["min_contexts=2", "bootstrap=20", *more]
-    return ctxexp.measure(encoder(folder, layers=layers), corpus, metrics=metrics, options=options, progress=False)
+    return ctxexp.measure(encoder(folder, layers=layers), corpus, metrics=metrics, options=options)
 
 
 def test_values_are_the_full_runs_at_these_layers(gpt2: Path, corpus: Corpus, tmp_path: Path) -> None:

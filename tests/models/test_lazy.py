@@ -74,8 +74,7 @@ def test_a_run_whose_vectors_are_cached_loads_nothing(loaded: Loaded) -> None:
     ask, times = loaded
     text = ["The old bank", "The bank was wet", "A bank", "The river was old"]
     first, second = (
-        measure(ask("a"), text, metrics=["anisotropy", "word_norm"], options=["min_contexts=2"], progress=False)
-        for _ in range(2)
+        measure(ask("a"), text, metrics=["anisotropy", "word_norm"], options=["min_contexts=2"]) for _ in range(2)
     )
     assert (first.info.encoded, second.info.encoded) == (4, 0)
     assert times == ["loaded"]

@@ -227,9 +227,17 @@ def test_the_command_line_names_files_absolutely(tmp_path: Path, monkeypatch: py
 # Whose fault it is, and what a run records.
 
 
+CORPUS = Corpus.of("c", [["the", "bank", str(i)] for i in range(6)])
+
+
 def config(tmp_path: Path, registry: Any, **nodes: Any) -> Any:
     words = ["metric=anisotropy", "baseline=uniform", "bootstrap=5", f"cache.folder={tmp_path}"]
     return composed(*words, registry=registry, **nodes)
+
+
+def bits(tmp_path: Path, registry: Any, **arguments: Any) -> Any:
+    """The config of a run of the model in `FILE`."""
+    return of(config(tmp_path, registry, model={"name": "bits", **arguments}), CORPUS)
 
 
 class Faults:
@@ -336,7 +344,7 @@ def test_what_fails_names_its_plugin(tmp_path: Path, kind: str, name: str, messa
     chosen = {"model": {"name": "good_model"}, kind: {name: node} if kind == "metric" else node}
     whole = config(tmp_path, registry, **chosen)
     if kind != "dataset":
-        whole = of(whole, Corpus.of("c", [["the", "bank", str(i)] for i in range(6)]))
+        whole = of(whole, CORPUS)
     with pytest.raises(CtxexpError) as caught:
         Experiment(whole).run(tmp_path)
     assert message in str(caught.value)
@@ -346,26 +354,24 @@ def test_what_fails_names_its_plugin(tmp_path: Path, kind: str, name: str, messa
 
 def test_a_run_records_the_plugins_that_took_part(tmp_path: Path) -> None:
     registry = registry_of([("unused", Good())], files=[write(tmp_path)])
-    corpus = Corpus.of("c", [["the", "bank", str(i)] for i in range(6)])
-    whole = of(config(tmp_path, registry, model={"name": "bits"}), corpus)
+    whole = bits(tmp_path, registry)
     (used,) = Experiment(whole).run(tmp_path).info.plugins
     assert used.plugin == "mine"
     assert used.supplies == ("model bits",)
     key = Experiment(whole).key()
     assert Experiment(replace(whole, plugins=["/elsewhere/mine.py"])).key() == key
-    bits = registry.find("model", "bits")
-    registry.offers["model", "bits"] = replace(bits, supplier=replace(bits.supplier, version="sha256:other"))
-    assert Experiment(of(config(tmp_path, registry, model={"name": "bits"}), corpus)).key() != key
+    made = registry.find("model", "bits")
+    registry.offers["model", "bits"] = replace(made, supplier=replace(made.supplier, version="sha256:other"))
+    assert Experiment(bits(tmp_path, registry)).key() != key
 
 
 def test_an_edited_file_is_encoded_again(tmp_path: Path) -> None:
     """Whoever edits a plugin rarely thinks of the encoder's name."""
 
-    corpus = Corpus.of("c", [["the", "bank", str(i)] for i in range(6)])
     encoded = []
     for text in (FILE, FILE, FILE.replace("+ 1)", "+ 2)")):
         registry = registry_of(files=[write(tmp_path, text)])
-        results = Experiment(of(config(tmp_path, registry, model={"name": "bits"}), corpus)).run(tmp_path)
+        results = Experiment(bits(tmp_path, registry)).run(tmp_path)
         encoded.append(results.info.encoded)
     assert encoded == [6, 0, 6]
 
@@ -373,11 +379,9 @@ def test_an_edited_file_is_encoded_again(tmp_path: Path) -> None:
 def test_an_argument_that_the_name_lacks_is_encoded_again(tmp_path: Path) -> None:
     lacking = FILE.replace('return f"bits width={self.width} broken={self.broken}"', 'return "bits"')
     registry = registry_of(files=[write(tmp_path, lacking)])
-    corpus = Corpus.of("c", [["the", "bank", str(i)] for i in range(6)])
 
     def encoded(**arguments: Any) -> int:
-        whole = of(config(tmp_path, registry, model={"name": "bits", **arguments}), corpus)
-        return Experiment(whole).run(tmp_path).info.encoded
+        return Experiment(bits(tmp_path, registry, **arguments)).run(tmp_path).info.encoded
 
     assert [encoded(), encoded(width=4), encoded(width=3), encoded(width=3)] == [6, 0, 6, 0]
 
@@ -395,8 +399,7 @@ def test_an_error_in_a_plugin_names_file_and_line(module: str, monkeypatch: pyte
 
 def test_a_run_records_its_encoders_own_dtype(tmp_path: Path) -> None:
     registry = registry_of(files=[write(tmp_path)])
-    corpus = Corpus.of("c", [["the", "bank", str(i)] for i in range(6)])
-    whole = replace(of(config(tmp_path, registry, model={"name": "bits"}), corpus), dtype="bfloat16")
+    whole = replace(bits(tmp_path, registry), dtype="bfloat16")
     assert Experiment(whole).run(tmp_path).info.model.dtype == "float32"
 
 

@@ -85,7 +85,7 @@ def random_bert() -> ctxexp.Encoder:
 
 
 def test_without_training_no_direction_is_spoken_of(random_bert: ctxexp.Encoder, tmp_path: Path) -> None:
-    _, *sentences = ctxexp.measure(random_bert, folder=tmp_path, progress=False).findings()
+    _, *sentences = ctxexp.measure(random_bert, folder=tmp_path).findings()
     assert len(sentences) == 4  # contextuality aside: attention mixes contexts whatever its weights are
     for sentence in sentences:
         assert re.search(": (flat over|no change over|a negative control|without an interval)", sentence), sentence

@@ -162,7 +162,7 @@ def test_what_is_claimed_of_a_text_is_claimed_of_every_longer_one() -> None:
     text = [sentences[i] for i in rng.permutation(len(sentences)).tolist()]
     claims: dict[Key, tuple[Leg, ...]] = {}
     for n in (8, 30, 100, 300):
-        results = ctxexp.measure("bert", text[:n], metrics=["self_similarity", "anisotropy"], progress=False)
+        results = ctxexp.measure("bert", text[:n], metrics=["self_similarity", "anisotropy"])
         for key, legs in claims.items():
             signs = claimed_steps(results, key)
             assert [leg for leg in legs if signs[leg.start, leg.end] != leg.sign] == [], (n, key)
