@@ -8,10 +8,9 @@ import json
 import re
 import shutil
 import sys
-import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import cache, partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,6 +32,7 @@ from ctxexp.command import Experiment, configured
 from ctxexp.errors import ConfigError, DataError
 from tests.composed import run_command_line
 from tests.seeds import daily_seed
+from tests.servers import Speak, serving
 from tests.shipped import mini, polysemy
 
 HOW_TO = Path(__file__).parents[3] / "docs" / "how-to" / "choose-and-check-a-model.md"
@@ -211,28 +211,6 @@ def test_a_model_in_memory_is_asked_as_it_serves(pipelines: Callable[[str], Pipe
 # servers
 
 
-class Speech(BaseHTTPRequestHandler):
-    """A server whose `speak` answers each path, a status and a document."""
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        server: Any = self.server
-        server.requests.append((self.path, json.loads(body or b"null"), dict(self.headers)))
-        status, document = server.speak(self.path, json.loads(body or b"null"))
-        content = json.dumps(document).encode()
-        self.send_response(status)
-        if status == 302:
-            self.send_header("Location", str(document))
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    do_GET = do_POST  # noqa: N815  # its base class says so
-
-    def log_message(self, *_: Any) -> None:
-        """Nothing is printed."""
-
-
 def rows_of(texts: list[str]) -> list[list[float]]:
     return [np.random.default_rng(abs(hash(text)) % 2**32).normal(size=8).tolist() for text in texts]
 
@@ -251,21 +229,9 @@ PROTOCOLS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[[Callable[[str, Any], tuple[int, Any]]], Any]]:
-    servers = []
-
-    def start(speak: Callable[[str, Any], tuple[int, Any]]) -> Any:
-        server: Any = ThreadingHTTPServer(("127.0.0.1", 0), Speech)
-        server.speak, server.requests = speak, []
-        server.url = f"http://127.0.0.1:{server.server_port}"
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        servers.append(server)
-        return server
-
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
+def serve() -> Iterator[Callable[[Speak], Any]]:
+    with ExitStack() as servers:
+        yield lambda speak: servers.enter_context(serving(speak))
 
 
 @pytest.mark.parametrize("path", PROTOCOLS)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import venv
 import zipfile
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
+from typing import Any
 
 import numpy as np
 import pytest
 import yaml
+
+from tests.servers import serving
 
 PROJECT = Path(__file__).parents[1]
 SCRIPT = """
@@ -57,58 +56,37 @@ def test_it_carries_a_cosine_by_numpy_alone(bare: Path, tmp_path: Path) -> None:
     assert 0.3 < float(said) < 1
 
 
-class Answers(BaseHTTPRequestHandler):
-    """OpenAI's protocol: a vector by the text's characters, scaled by `factor`."""
-
-    factor = 1.0
-
-    def do_POST(self) -> None:  # the library's name
-        sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        rows = [
-            {"index": i, "embedding": (vector(text) * self.factor).tolist()} for i, text in enumerate(sent["input"])
-        ]
-        said = json.dumps({"data": rows}).encode()
-        self.send_response(200 if self.headers["Authorization"] == "Bearer secret" else 401)
-        self.send_header("Content-Length", str(len(said)))
-        self.end_headers()
-        self.wfile.write(said)
-
-    def log_message(self, *args: object) -> None: ...
-
-
 def vector(text: str) -> np.ndarray:
     return np.random.default_rng(list(text.encode())).normal(size=16)
 
 
-@pytest.fixture
-def server() -> Iterator[str]:
-    answers = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
-    Thread(target=answers.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{answers.server_port}/v1/embeddings"
-    answers.shutdown()
-    answers.server_close()
-
-
 @pytest.mark.parametrize(("factor", "status", "said"), [(1.0, 0, "same: "), (2.0, 1, "different: normalising")])
 def test_the_action_fails_where_vectors_differ(
-    factor: float, status: int, said: str, bare: Path, server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    factor: float, status: int, said: str, bare: Path, tmp_path: Path
 ) -> None:
     """The shell lines of action.yml in that environment, against a server that answers by its protocol."""
-    monkeypatch.setattr(Answers, "factor", factor)
+
+    def speak(path: str, body: Any) -> tuple[int, Any]:
+        rows = [{"index": i, "embedding": (factor * vector(text)).tolist()} for i, text in enumerate(body["input"])]
+        return 200, {"data": rows}
+
     action = yaml.safe_load((PROJECT.parents[1] / "action.yml").read_text())
     install, run = (step["run"] for step in action["runs"]["steps"])
     assert (PROJECT.parents[1] / install.rpartition("/plugins/")[2].rstrip('"')).name == PROJECT.name
     texts = [f"text {i}" for i in range(40)]
     (tmp_path / "texts.txt").write_text("\n".join(texts) + "\n")
     np.save(tmp_path / "reference.npy", np.stack([vector(text) for text in texts]))
-    inputs = {"reference": "reference.npy", "candidate": server, "text": "texts.txt", "cosine": ".1", "key": "secret"}
+    inputs = {"reference": "reference.npy", "text": "texts.txt", "cosine": ".1", "key": "secret"}
     values = {f"${{{{ inputs.{name} }}}}": one.get("default", "") for name, one in action["inputs"].items()}
-    values |= {f"${{{{ inputs.{name} }}}}": value for name, value in inputs.items()}
-    own = {name: values[value] for name, value in action["runs"]["steps"][1]["env"].items()}
-    environment = {"PATH": f"{bare.parent}:/usr/bin:/bin", **own}
-    done = subprocess.run(["bash", "-ec", run], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    with serving(speak) as server:
+        inputs["candidate"] = f"{server.url}/v1/embeddings"
+        values |= {f"${{{{ inputs.{name} }}}}": value for name, value in inputs.items()}
+        own = {name: values[value] for name, value in action["runs"]["steps"][1]["env"].items()}
+        environment = {"PATH": f"{bare.parent}:/usr/bin:/bin", **own}
+        done = subprocess.run(["bash", "-ec", run], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stdout.startswith(said)) == (status, True), done.stdout + done.stderr
     assert "secret" not in done.stdout + done.stderr
+    assert {headers["Authorization"] for _, _, headers in server.requests} == {"Bearer secret"}
 
 
 def test_floors_and_mistakes_have_their_status(bare: Path, tmp_path: Path) -> None:

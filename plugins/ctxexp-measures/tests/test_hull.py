@@ -106,20 +106,6 @@ def test_a_direction_within_rounding_is_left_undecided() -> None:
     assert negative_direction(x * [1, 100]).margin == pytest.approx(3e-6, rel=1e-2)
 
 
-def test_cone_angles() -> None:
-    x = np.array([[1.0, 0], [5, 5], [0, 2]])
-    cone = cone_angles(x)
-    assert cone == pytest.approx((0, 30, 45, 45), abs=1e-5)
-    lopsided = cone_angles(np.concatenate([x, [[1.0, 0]] * 50]))
-    assert lopsided.widest > 85
-    assert lopsided.narrowest == pytest.approx(45, abs=1e-5)
-    both = cone_angles(np.array([[1.0, 0], [-1, 0]]))
-    assert math.isnan(both.mean)  # the mean has no direction
-    wide = cone_angles(np.array([[1.0, 0], [-1, 0.1], [1, -0.4], [1, 1]]))
-    assert math.isnan(wide.narrowest)
-    assert wide.widest > 90
-
-
 def test_the_chance_of_a_direction_is_wendels() -> None:
     assert chance_of_direction(5, 5) == pytest.approx(1)
     assert chance_of_direction(20, 10) == pytest.approx(0.5)
@@ -127,6 +113,4 @@ def test_the_chance_of_a_direction_is_wendels() -> None:
     assert chance_of_direction(10_000, 256) < 1e-300
     assert chance_of_direction(600, 768) == pytest.approx(1)
     assert math.isnan(chance_of_direction(0, 3))
-    rng = np.random.default_rng(3)
-    found = [negative_direction(rng.normal(size=(7, 3)), norm="inf") for _ in range(400)]
-    assert np.mean([f.v is not None for f in found]) == pytest.approx(chance_of_direction(7, 3), abs=0.07)
+    assert chance_of_direction(7, 3) == pytest.approx((1 + 6 + 15) / 2**6)  # of 6 coins 2 heads at the most
