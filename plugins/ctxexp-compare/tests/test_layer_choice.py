@@ -161,15 +161,21 @@ def test_the_mean_layer_is_the_mean_of_the_layers() -> None:
 WORDS = [*"abcdefghijklmnop"]
 
 
-def stsb(folder: Path, n: int = 60) -> Path:
+def drawn_pairs() -> list[tuple[list[str], str, int]]:
+    """The words of a text, another text, and how many words they share."""
+    rng, found = np.random.default_rng(0), []
+    for _ in range(60):
+        first, shared = list(rng.choice(WORDS, 7)), int(rng.integers(0, 6))
+        found.append((first, " ".join(first[:shared] + list(rng.choice(WORDS, 7 - shared))), shared))
+    return found
+
+
+def stsb(folder: Path) -> Path:
     """A tiny STS benchmark: the more words two sentences share, the higher the score."""
-    rng = np.random.default_rng(0)
-    lines = []
-    for i in range(n):
-        first = list(rng.choice(WORDS, 7))
-        shared = int(rng.integers(0, 6))
-        second = first[:shared] + list(rng.choice(WORDS, 7 - shared))
-        lines.append(f"main\tmade\t2026\t{i:04}\t{shared}.0\t{' '.join(first)} {i}\t{' '.join(second)}\n")
+    lines = [
+        f"main\tmade\t2026\t{i:04}\t{shared}.0\t{' '.join(first)} {i}\t{other}\n"
+        for i, (first, other, shared) in enumerate(drawn_pairs())
+    ]
     (folder / "STSbenchmark").mkdir(parents=True)
     (folder / "STSbenchmark" / "sts-test.csv").write_text("".join(lines))
     return folder
@@ -270,11 +276,8 @@ def test_the_lowest_layer_that_loses_little() -> None:
 
 def write_pairs(folder: Path) -> tuple[Path, Path, Path]:
     """Pairs whose score is the share of words that they have in common, queries with an answer, and documents."""
-    rng = np.random.default_rng(0)
     pairs, queries, texts = ["text_a,text_b,score"], ["query,document"], ["document"]
-    for i in range(60):
-        first, shared = list(rng.choice(WORDS, 7)), int(rng.integers(0, 6))
-        other = " ".join(first[:shared] + list(rng.choice(WORDS, 7 - shared)))
+    for i, (first, other, shared) in enumerate(drawn_pairs()):
         pairs.append(f"{' '.join(first)} {i},{other},{shared}")
         queries += [f"{' '.join(first[:4])} {i},{' '.join(first)} {i}"] * (i < 20)
         texts.append(other)

@@ -4,33 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from ctxexp_compare import (
-    Cka,
-    InformationImbalance,
-    Linearity,
-    MutualNeighbours,
-    NeighbourhoodOverlap,
-    Sample,
-    ShapeDistance,
-    Similarities,
-    Space,
-    TwoSpaces,
-    similarities,
-)
+from ctxexp_compare import Cka, Linearity, MutualNeighbours, Sample, Similarities, Space, TwoSpaces, similarities
 from ctxexp_compare.alignment import align
 
 from benchmarks.two_spaces import simulate
 from ctxexp.errors import DataError
 
-EVERY: list[TwoSpaces] = [
-    Cka(), MutualNeighbours(k=5), NeighbourhoodOverlap(k=10), InformationImbalance(), ShapeDistance(), Linearity(),
-]  # fmt: skip
-IDS = [one.name for one in EVERY]
+from .test_measures import EVERY, IDS, normal
+
 CLOSED, CLOSED_IDS = EVERY[:4], IDS[:4]
-
-
-def normal(n: int, d: int, seed: int) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=(n, d))
 
 
 def tables(words: int, times: int, seed: int, *, noise: float = 0.0, shared: float = 0.0, d: int = 24) -> list[Space]:
