@@ -266,34 +266,31 @@ def test_a_key_is_sent_and_never_shown(serve: Any, monkeypatch: pytest.MonkeyPat
         check(VECTORS[:1], "http://127.0.0.1:9", text=["a"])
 
 
-def test_what_a_server_does_to_requests(serve: Any) -> None:
-    texts = [f"text {i}" for i in range(40)]
-    a = np.array(rows_of(texts))
+ASKED = [f"text {i}" for i in range(40)]
+SERVED = np.array(rows_of(ASKED))
+FAULTS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str]] = {  # of a request's vectors, and the cause
+    "all of a request go in": (lambda x: x + x.mean(axis=0) * (len(x) > 1), "batch that leaks"),
+    "the first alone is right, as by llama.cpp": (lambda x: x + np.vstack([0 * x[:1], x[:-1]]), "batch that leaks"),
+    "none twice": (lambda x: x + 0.01 * np.random.default_rng().normal(size=x.shape), "unstable"),
+}
 
-    def leaking(path: str, body: Any) -> tuple[int, Any]:
-        x = np.array(rows_of(body["input"]))
-        return 200, {"data": indexed((x + x.mean(axis=0) * (len(x) > 1)).tolist())}
 
-    def first_alone(path: str, body: Any) -> tuple[int, Any]:
-        """As llama.cpp's server, in whose requests of several texts the first alone is right."""
-        x = np.array(rows_of(body["input"]))
-        return 200, {"data": indexed([*x[:1].tolist(), *(x[1:] + x[:-1]).tolist()])}
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_a_server_does_to_requests(fault: str, serve: Any) -> None:
+    change, cause = FAULTS[fault]
+    server = serve(lambda path, body: (200, {"data": indexed(change(np.array(rows_of(body["input"]))).tolist())}))
+    found = check(SERVED, server.url, text=ASKED)
+    assert (found.cause, found.remedy) == (cause, REMEDIES[cause])
+    assert (check(SERVED, server.url, text=ASKED, batch=1).verdict == "same") == (cause == "batch that leaks")
 
-    def unsteady(path: str, body: Any) -> tuple[int, Any]:
-        x = np.array(rows_of(body["input"]))
-        return 200, {"data": indexed((x + 0.01 * np.random.default_rng().normal(size=x.shape)).tolist())}
 
+def test_texts_that_a_server_refuses_are_told(serve: Any) -> None:
     def strict(path: str, body: Any) -> tuple[int, Any]:
         if any(text.endswith("7") for text in body["input"]):
             return 413, {"error": "too long"}
         return 200, {"data": indexed(rows_of(body["input"]))}
 
-    found = check(a, serve(leaking).url, text=texts)
-    assert (found.cause, found.remedy) == ("batch that leaks", REMEDIES["batch that leaks"])
-    assert check(a, serve(leaking).url, text=texts, batch=1).verdict == "same"
-    assert check(a, serve(first_alone).url, text=texts).cause == "batch that leaks"
-    assert check(a, serve(unsteady).url, text=texts).cause == "unstable"
-    found = check(a, serve(strict).url, text=texts)
+    found = check(SERVED, serve(strict).url, text=ASKED)
     assert found.verdict == "same"
     assert found.notes == ("note: 4 of 40 texts are refused, maybe as too long",)
 

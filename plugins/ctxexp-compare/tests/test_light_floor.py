@@ -19,12 +19,12 @@ from ctxexp_compare.light.pairs import Rows
 README = Path(__file__).parents[2] / "ctxexp-light" / "README.md"
 
 
-def sentence_rows(rng: np.random.Generator, n: int, *, dim: int = 30, shift: float = 0.5, domains: int = 1) -> Rows:
+def sentence_rows(rng: np.random.Generator, n: int, *, domains: int = 1) -> Rows:
     """Means of as many vectors as each has words, around a common mean that is larger in later domains."""
     length = rng.integers(3, 30, size=n)
     domain = np.arange(n) % domains
-    x = rng.normal(size=(1, n, dim)) / np.sqrt(length)[None, :, None]
-    x[..., 0] += shift + 0.3 * domain
+    x = rng.normal(size=(1, n, 30)) / np.sqrt(length)[None, :, None]
+    x[..., 0] += 0.5 + 0.3 * domain
     return Rows(x.astype(np.float32), np.arange(n), domain, np.full(n, -1))
 
 

@@ -165,7 +165,7 @@ def test_causal_loss_is_that_of_the_stock_class(text: Path, tmp_path: Path) -> N
 # --- the loop -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("model", ["bert", "gpt2", "elmo"])
+@pytest.mark.parametrize("model", ["bert", "elmo"])  # that of GPT-2 keeps the same checkpoints
 def test_a_run_and_a_resumed_one_learn_equal_weights(model: str, text: Path, tmp_path: Path) -> None:
     steps = 12 if model == "elmo" else 8
     run = TrainingRun(config(model, text, tmp_path / "a", f"steps={steps}"))

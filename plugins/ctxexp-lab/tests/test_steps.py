@@ -135,11 +135,11 @@ def test_the_first_word_s_length_is_the_definition_s() -> None:
 # --- the report -----------------------------------------------------------------------------------------------------
 
 
-def runs(values: np.ndarray, folder: str = "out/gpt2/checkpoints", **details: str) -> list[LabelledResults]:
+def runs(values: np.ndarray) -> list[LabelledResults]:
     """Runs of the checkpoints at STEPS, whose self-similarity is values (steps, layers)."""
     out = []
     for step, curve in zip(STEPS, values, strict=True):
-        own = {"checkpoint": f"{folder}/step{step}", "weights_hash": f"{step:x}", **details}
+        own = {"checkpoint": f"out/gpt2/checkpoints/step{step}", "weights_hash": f"{step:x}"}
         about = {"self_similarity": {"name": "self_similarity", "title": "Self-similarity", "unit": "cosine"}}
         info = run_info(name="huggingface", n_layers=len(curve), details=own, measures=about)
         ends = {"self_similarity/raw_ci_low": curve - 0.01, "self_similarity/raw_ci_high": curve + 0.01}

@@ -106,11 +106,11 @@ def test_floors_and_mistakes_have_their_status(bare: Path, tmp_path: Path) -> No
 
 def test_a_pin_is_read_there(bare: Path, tmp_path: Path) -> None:
     pin = pytest.importorskip("ctxexp_compare").pin(
-        "bert", text=[f"The bank number {i} was closed." for i in range(12)]
+        "random_words", text=[f"The bank number {i} was closed." for i in range(12)]
     )
-    pin.save(tmp_path / "bert.pin")
+    pin.save(tmp_path / "a.pin")
     for name, vectors, status in (("same", pin.vectors, 0), ("turned", pin.vectors[:, ::-1], 1)):
         np.save(tmp_path / f"{name}.npy", vectors)
-        words = [str(bare), "-m", "ctxexp_light", "check", "bert.pin", f"{name}.npy"]
+        words = [str(bare), "-m", "ctxexp_light", "check", "a.pin", f"{name}.npy"]
         done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
         assert done.returncode == status, done.stdout + done.stderr

@@ -99,13 +99,13 @@ def _means(x: np.ndarray, groups: np.ndarray, weights: np.ndarray) -> np.ndarray
 
 
 def estimate_shares(
-    attributes: RowAttributes, x: np.ndarray, clusters: Clusters, *, replicates: int = 400
+    attributes: RowAttributes, x: np.ndarray, clusters: Clusters
 ) -> dict[str, tuple[float, float, float, float]]:
     """The components by name: variance, its share of the total, and lower and upper end of the share's interval."""
     selected = population(attributes, min_contexts=2)
     design = Design.of(selected)
     parts = components(design, squares(x[np.searchsorted(attributes.rows, selected.rows)], design), clusters.n_blocks)
-    resamples = Resamples(clusters, replicates, np.random.default_rng(0))
+    resamples = Resamples(clusters, 400, np.random.default_rng(0))
     estimates = {}
     for name, share in shares(parts, ()).items():
         if name in parts:

@@ -24,9 +24,9 @@ from tests.planted import PlantedEncoder, measured_in, vector_of
 from .planted_components import VARIANCES, World, coverage, estimate_shares
 
 
-def small(seed: int = 0, *, sentences_per_document: int = 3) -> tuple[Design, np.ndarray]:
+def small(seed: int = 0) -> tuple[Design, np.ndarray]:
     """A design of a few hundred rows, and vectors without any structure."""
-    known, x, _ = World(VARIANCES, seed=seed, n_words=15).draw_text(60, sentences_per_document=sentences_per_document)
+    known, x, _ = World(VARIANCES, seed=seed, n_words=15).draw_text(60, sentences_per_document=3)
     some = population(known, min_contexts=3)
     return Design.of(some), np.random.default_rng(seed).normal(size=(len(some), 5)) + x[some.rows, :5]
 

@@ -21,10 +21,10 @@ def simplex(d: int) -> np.ndarray:
     return np.asarray(flat / np.linalg.norm(flat, axis=1, keepdims=True))
 
 
-def circle(first: float, last: float, n: int = 50) -> np.ndarray:
+def circle(first: float, last: float) -> np.ndarray:
     """Rows of unlike length whose angles run from `first` to `last` degrees."""
-    angles = np.radians(np.linspace(first, last, n))
-    return np.column_stack([np.cos(angles), np.sin(angles)]) * np.linspace(0.1, 9, n)[:, None]
+    angles = np.radians(np.linspace(first, last, 50))
+    return np.column_stack([np.cos(angles), np.sin(angles)]) * np.linspace(0.1, 9, 50)[:, None]
 
 
 @pytest.mark.parametrize(

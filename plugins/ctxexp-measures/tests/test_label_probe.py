@@ -28,10 +28,10 @@ class Senses(Planted):
         return sentence.words[0] if i else "-"
 
 
-def sense_text(n: int = 120, seed: int = 0) -> Corpus:
+def sense_text() -> Corpus:
     """Of each of six words the sense is the sentence's topic, its first word."""
-    rng = np.random.default_rng(seed)
-    rows = [[f"t{i % 2}", f"x{rng.integers(50)}", f"w{i // 2 % 6}", f"y{i}"] for i in range(n)]
+    rng = np.random.default_rng(0)
+    rows = [[f"t{i % 2}", f"x{rng.integers(50)}", f"w{i // 2 % 6}", f"y{i}"] for i in range(120)]
     senses = tuple(Sense(i, 2, f"{row[2]}.{row[0]}") for i, row in enumerate(rows))
     return replace(Corpus.of("senses", rows), senses=senses)
 

@@ -28,39 +28,22 @@ def made(
     *,
     cosine: float = 0.8,
     iso: float = 0.1,
-    names: tuple[str, ...] = ("STS12", "STS-B"),
-    mixed: float = 36.0,
     **info: Any,
 ) -> Results:
-    """A run of three layers; task number k is 2 k above the first, `wmean` 1 above `all`."""
+    """A run of three layers and two tasks, the second 2 above the first, `wmean` 1 above `all`, 36 in each mix."""
     said = {"n_layers": 3, "measures": MEASURES, "mixes": MIXES, "pooling": "mean_words"}
     said |= {"name": "bert", "title": "bert", "weights": "mini", "encoder": "e", "fingerprint": "f", "seed": 0}
     said |= {"bootstrap": 50, "n_pairs": 9, "transform": transform, "corpus": "sts"}
     said |= {"transform_arguments": {"name": transform.partition(" ")[0]}}
     if transform != "none":
         said |= {"fit_on": "target", "transductive": True, "title": f"bert + {transform}"}
-    curves: dict[str, np.ndarray] = {}
-    scalars: dict[str, float] = {}
-    replicates: dict[str, np.ndarray] = {}
-    rng = np.random.default_rng(5)
-    noise = rng.normal(size=(3, 50))
-    for k, task in enumerate(names):
-        for kind, more in (("all", 0.0), ("wmean", 1.0)):
-            ending = f"{task}/{kind}" if len(names) > 1 else kind
-            curves[f"sts/{ending}"] = np.array(scores) + 2 * k + more
-            for mix in MIXES:
-                scalars[f"sts.{mix}/{ending}"] = mixed + 2 * k + more
-    if len(names) > 1:
-        average = np.array(scores) + (len(names) - 1)
-        curves["sts/avg/all"] = average
-        curves["sts/undefined"] = np.zeros(3)  # of no task
-        replicates["sts/avg/all"] = (average[:, None] + noise).astype(np.float32)
-        for mix in MIXES:
-            scalars[f"sts.{mix}/avg/all"] = mixed + len(names) - 1
-    curves |= {
-        "sentence_geometry/mean_cosine": np.full(3, cosine),
-        "sentence_geometry/isoscore": np.full(3, iso),
-    }
+    above = {"STS12/all": 0, "STS12/wmean": 1, "STS-B/all": 2, "STS-B/wmean": 3, "avg/all": 1}
+    curves = {f"sts/{name}": np.array(scores) + more for name, more in above.items()}
+    curves |= {"sts/undefined": np.zeros(3)}  # of no task
+    curves |= {"sentence_geometry/mean_cosine": np.full(3, cosine), "sentence_geometry/isoscore": np.full(3, iso)}
+    scalars = {f"sts.{mix}/{name}": 36.0 + more for name, more in above.items() for mix in MIXES}
+    noise = np.random.default_rng(5).normal(size=(3, 50))
+    replicates = {"sts/avg/all": (curves["sts/avg/all"][:, None] + noise).astype(np.float32)}
     return results_with(curves, scalars, replicates=replicates, info=run_info(**{**said, **info}))
 
 

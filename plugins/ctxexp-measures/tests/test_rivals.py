@@ -60,15 +60,15 @@ def test_ranks_are_scipys_and_their_cosine_is_spearmans_correlation() -> None:
 # Clusterwise.
 
 
-def lumps(n: int = 300, d: int = 10, *, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Rows (3 n, d) in three separate clusters, each stretched along directions of its own, and the cluster of each."""
-    rng = np.random.default_rng(seed)
+def lumps() -> tuple[np.ndarray, np.ndarray]:
+    """Rows (900, 10) in three separate clusters, stretched along directions of its own, and the cluster of each."""
+    rng = np.random.default_rng(0)
     parts = []
     for c in range(3):
-        shape = rng.normal(size=(n, d)) * np.array([5.0, 3.0] + [1.0] * (d - 2))
-        parts.append(shape @ rotation(d, 10 + c) + 60 * rotation(d, 20)[c])
-    order = rng.permutation(3 * n)
-    return np.concatenate(parts).astype(np.float32)[order], np.repeat(np.arange(3), n)[order]
+        shape = rng.normal(size=(300, 10)) * [5, 3, 1, 1, 1, 1, 1, 1, 1, 1]
+        parts.append(shape @ rotation(10, 10 + c) + 60 * rotation(10, 20)[c])
+    order = rng.permutation(900)
+    return np.concatenate(parts).astype(np.float32)[order], np.repeat(np.arange(3), 300)[order]
 
 
 def test_clusterwise_is_all_but_the_top_in_each_cluster() -> None:

@@ -18,9 +18,9 @@ RNG = np.random.default_rng(0)
 NAN = np.nan
 
 
-def cloud(n: int = 60, d: int = 7, *, shift: float = 2.0) -> np.ndarray:
-    """Rows (n, d) float32 off the origin, of unequal spread."""
-    return (RNG.normal(size=(n, d)) * np.linspace(3, 0.2, d) + shift).astype(np.float32)
+def cloud(n: int) -> np.ndarray:
+    """Rows (n, 7) float32 off the origin, of unequal spread."""
+    return (RNG.normal(size=(n, 7)) * np.linspace(3, 0.2, 7) + 2).astype(np.float32)
 
 
 def pairs(x: np.ndarray) -> Sides:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import math
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from ctxexp_measures.words.command import bench_words
 from ctxexp_measures.words.load import load
 from ctxexp_measures.words.space import WordSpace, word_list
 from ctxexp_measures.words.suite import (
@@ -33,7 +32,6 @@ from scipy.stats import spearmanr
 
 from ctxexp.errors import DataError
 from ctxexp.maths import kmeans
-from tests.composed import run_command_line
 from tests.published import published_data
 
 ALL = [f"w{i}" for i in range(40)]
@@ -103,15 +101,15 @@ def drawn(seed: int, n: int, k: int) -> list[tuple[str, ...]]:
     return [tuple(ALL[i] for i in rng.choice(40, k, replace=False)) for _ in range(n)]
 
 
-def similarity(seed: int = 1) -> Similarity:
-    pairs = [(a, b) for a, b in drawn(seed, 60, 2)] + [("w1", "w1"), ("w2", "w2")]
-    return Similarity("s", tuple(pairs), tuple(np.random.default_rng(seed).integers(0, 9, 62).tolist()))
+def similarity() -> Similarity:
+    pairs = [(a, b) for a, b in drawn(1, 60, 2)] + [("w1", "w1"), ("w2", "w2")]
+    return Similarity("s", tuple(pairs), tuple(np.random.default_rng(1).integers(0, 9, 62).tolist()))
 
 
-def questions(seed: int = 2) -> Analogy:
+def questions() -> Analogy:
     """Half of the answers are planted, so that accuracy is not zero."""
     asked = []
-    for i, (a, b, c, d) in enumerate(drawn(seed, 80, 4)):
+    for i, (a, b, c, d) in enumerate(drawn(2, 80, 4)):
         u, v, w = looked_up((a, b, c), "mean")
         best = max((x for x in KNOWN if x not in (a, b, c)), key=lambda x: cosine(BY_WORD[x], v - u + w))
         asked.append((a, b, c, best if i % 2 else d))
@@ -319,32 +317,16 @@ def test_the_published_counts(published: Path) -> None:
 # The command.
 
 
-def write_vectors(path: Path, words: list[str], x: np.ndarray) -> None:
-    path.write_text("".join(f"{word} {' '.join(map(str, row))}\n" for word, row in zip(words, x.tolist(), strict=True)))
-
-
-def test_the_command_prints_and_writes(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_scores_what_the_file_holds(data: Path, tmp_path: Path) -> None:
     words = sorted({w.lower() for b in load(data) for w in b.words()} - {"wise"})
     x = np.random.default_rng(0).normal(size=(len(words), 4))
-    write_vectors(tmp_path / "v.txt", words, x)
-    out = tmp_path / "out.csv"
-    common = [f"vectors={tmp_path / 'v.txt'}", f"data={data}", f"out={out}"]
-    assert run_command_line(["bench-words", *common]) == 0
-    said = capsys.readouterr().out
-    assert re.search(r"simlex999 +\| nan +\| 1 of 2 \(50.0%\)", said)
-    assert "items with a missing word left out" in said
-    rows = list(csv.DictReader(out.read_text(encoding="utf-8").splitlines()))
+    file, shared = tmp_path / "v.txt", tmp_path / "list"
+    file.write_text("".join(f"{w} {' '.join(map(str, row))}\n" for w, row in zip(words, x.tolist(), strict=True)))
+    made = bench_words(vectors=file, data=data).tables["word_benchmarks"]
+    rows = made.numbers[["benchmark", "part", "covered", "total"]].to_numpy().tolist()
     expected = evaluate(WordSpace.of(words, x), load(data))
-    assert [(r["benchmark"], r["part"], r["covered"], r["total"]) for r in rows] == [
-        (s.benchmark, s.part, str(s.covered), str(s.total)) for s in expected
-    ]
-    (tmp_path / "list").write_text("old\nnew\n")
-    assert (
-        run_command_line(
-            ["bench-words", *common, f"shared_vocabulary={tmp_path / 'list'}", "benchmarks=[men]", "replace=true"]
-        )
-        == 0
-    )
-    said = capsys.readouterr().out
-    assert "0 of 2 (0.0%)" in said
-    assert f"shared vocabulary: {tmp_path / 'list'}" in said
+    assert rows == [[s.benchmark, s.part, s.covered, s.total] for s in expected]
+    assert ["simlex999", "nan", "1 of 2 (50.0%)"] in made.shown
+    shared.write_text("old\nnew\n")
+    few = bench_words(vectors=file, data=data, shared_vocabulary=shared, benchmarks=["men"]).tables["word_benchmarks"]
+    assert [row[2] for row in few.shown] == ["0 of 2 (0.0%)"]

@@ -109,11 +109,12 @@ def scale_inflates(rng: np.random.Generator) -> Case:
     return {"width": bool((np.diff(by_width[0]) > 0).all()), "depth": bool((np.diff(by_depth[0]) > 0).all())}
 
 
-def noise_similarities(rng: np.random.Generator, rows: int = 100) -> list[tuple[list[float], list[float]]]:
+def noise_similarities(rng: np.random.Generator) -> list[tuple[list[float], list[float]]]:
     """Similarity of independent noise, and of the same with rows exchanged: linear CKA by width, and the largest share
     of mutual neighbours of any two layers by depth."""
     from ctxexp_compare import MutualNeighbours, Sample
 
+    rows = 100
     width: tuple[list[float], list[float]] = ([], [])
     for d in (16, 64, 256):
         x, y = rng.normal(size=(2, rows, d))

@@ -66,19 +66,19 @@ def samples_of(values: np.ndarray, families: tuple[str, ...] = ()) -> LayerCurve
     return LayerCurve.of_samples(values, families=families)
 
 
-def won(k: int, n: int = 20, families: tuple[str, ...] = ()) -> LayerCurve:
-    """Tasks of which the middle layer wins k; the others it loses by as little, so that it is chosen."""
-    gain = np.where(np.arange(n) < k, 1.0, -0.01)
-    return samples_of(np.stack([np.full(n, -9.0), gain, np.zeros(n)], axis=1), families)
+def won(k: int, families: tuple[str, ...] = ()) -> LayerCurve:
+    """20 tasks of which the middle layer wins k; the others it loses by as little, so that it is chosen."""
+    gain = np.where(np.arange(20) < k, 1.0, -0.01)
+    return samples_of(np.stack([np.full(20, -9.0), gain, np.zeros(20)], axis=1), families)
 
 
-def share_of(k: int, n: int = 20, *, n_models: int = 1, curves: int = 1, over: str = "each") -> bool | None:
-    return passed([won(k, n)] * curves, n_models, kind="share", over=over)
+def share_of(k: int, *, n_models: int = 1, curves: int = 1, over: str = "each") -> bool | None:
+    return passed([won(k)] * curves, n_models, kind="share", over=over)
 
 
-def least_won(comparisons: int, n: int = 20) -> int:
-    """The fewest tasks of n that prove more than half, in so many comparisons."""
-    ends = [stats.binomtest(k, n).proportion_ci(1 - 0.05 / comparisons, "wilson").low for k in range(n + 1)]
+def least_won(comparisons: int) -> int:
+    """The fewest of 20 tasks that prove more than half, in so many comparisons."""
+    ends = [stats.binomtest(k, 20).proportion_ci(1 - 0.05 / comparisons, "wilson").low for k in range(21)]
     return int(np.argmax(np.array(ends) > 0.5))
 
 

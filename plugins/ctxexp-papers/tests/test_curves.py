@@ -108,9 +108,9 @@ def test_halves_and_measurements_are_compared() -> None:
     assert check.high - check.low == pytest.approx(0, abs=1e-9)  # sample by sample
 
 
-def gain(scores: np.ndarray, *, both_ends: bool, seed: int = 0):  # type: ignore[no-untyped-def]
+def gain(scores: np.ndarray, *, both_ends: bool):  # type: ignore[no-untyped-def]
     rivals = (0, scores.shape[1] - 1) if both_ends else (scores.shape[1] - 1,)
-    return best_layer_gain(scores, rivals=rivals, rng=RNG(seed), resamples=400)
+    return best_layer_gain(scores, rivals=rivals, rng=RNG(0), resamples=400)
 
 
 def test_the_best_layer_is_found_and_held_out() -> None:

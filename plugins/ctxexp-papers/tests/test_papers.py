@@ -114,14 +114,11 @@ def test_a_plugin_brings_a_paper(file: Path, capsys: pytest.CaptureFixture[str])
     assert (row["paper"], row["claim"], row["ruling"]) == ("mine_2026", "positive", "not run")
 
 
-def curve(value: float, spread: float = 0.1) -> LayerCurve:
-    return LayerCurve.of_samples(value + spread * np.linspace(-1, 1, 9)[:, None] * np.ones(3))
-
-
 def offered(kind: str, title: str = "", **values: float | None) -> Source:
     """Models with a curve of this value; of None: about 0."""
     key = key_of({"metric": "anisotropy/mean_cosine"})
-    members = [Member(model, {key: curve(0.0 if v is None else v)}) for model, v in values.items()]
+    samples = 0.1 * np.linspace(-1, 1, 9)[:, None] * np.ones(3)
+    members = [Member(model, {key: LayerCurve.of_samples(samples + (v or 0))}) for model, v in values.items()]
     departures = {model: ["not its own"] for model in values} if kind == "other" else {}
     return Source(kind, title or kind, members, departures)  # type: ignore[arg-type]
 

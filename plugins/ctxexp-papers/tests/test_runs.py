@@ -160,12 +160,7 @@ def test_nothing_holds_without_the_papers_own_weights_text_and_choices(info: dic
 
 
 def test_weights_are_known_by_their_content_alone() -> None:
-    for model in LAYERS:
-        assert sources([with_info(as_claimed(model), weights="my copy")])[0].kind == "protocol"
-        (forged,) = sources([with_info(as_claimed(model), details=FORGED)])
-        assert forged.departures[model] == [
-            f"not the paper's weights (SHA-256 0f0f0f0f0f0f..., the paper's has {WEIGHTS[model][:12]}...)"
-        ]
+    assert planted(info={"weights": "my copy"})[0].kind == "protocol"
     (unknown,) = sources([as_claimed("elmo")], PROTOCOL["weights"])
     assert unknown.departures["elmo"] == ["weights not verified (no SHA-256 of the paper's elmo is on record)"]
 

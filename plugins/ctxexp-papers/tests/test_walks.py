@@ -10,12 +10,12 @@ RNG = np.random.default_rng
 WORLDS = 400  # a share of 5% of them has a standard error of 1.1%
 
 
-def worlds(kind: str, n: int, seed: int) -> np.ndarray:
-    """(WORLDS, n) random walks."""
-    e = RNG(seed).normal(size=(WORLDS, n))
+def worlds(kind: str, seed: int) -> np.ndarray:
+    """(WORLDS, 13) random walks."""
+    e = RNG(seed).normal(size=(WORLDS, 13))
     if kind.startswith("smooth"):
         return smooth(e, float(kind.split()[-1])).cumsum(axis=1)
-    return (e * RNG(seed + 1).lognormal(0, 1.5, n)).cumsum(axis=1)
+    return (e * RNG(seed + 1).lognormal(0, 1.5, 13)).cumsum(axis=1)
 
 
 def smooth(e: np.ndarray, phi: float) -> np.ndarray:
@@ -30,7 +30,7 @@ def smooth(e: np.ndarray, phi: float) -> np.ndarray:
 @pytest.mark.parametrize("kind", ["unequal steps", "smooth 0.8"])
 def test_worlds_without_trend_give_at_most_7_percent(kind: str) -> None:
     rng = RNG(0)
-    assert np.mean([trend_p(x, rng) < 0.05 for x in worlds(kind, 13, 1)]) <= 0.07
+    assert np.mean([trend_p(x, rng) < 0.05 for x in worlds(kind, 1)]) <= 0.07
 
 
 def test_planted_trends_are_found_where_layers_are_many_enough() -> None:
@@ -61,7 +61,7 @@ def test_a_curve_that_does_not_change_has_no_p() -> None:
 
 @pytest.mark.parametrize("kind", ["unequal steps", "smooth 0.8"])
 def test_walks_without_a_hump_seldom_have_a_clear_one(kind: str) -> None:
-    rng, curves = RNG(7), worlds(kind, 13, 7)
+    rng, curves = RNG(7), worlds(kind, 7)
     clear = [hump_p(curve, rng) < 0.05 for curve in curves]
     any_hump = curves[:, 1:-1].max(axis=1) > np.maximum(curves[:, 0], curves[:, -1])
     assert np.mean(clear) <= 0.09

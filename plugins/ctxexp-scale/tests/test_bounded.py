@@ -12,6 +12,7 @@ import ctxexp
 from ctxexp import Corpus, Encoder, Pair, Results, Sense, Sentence
 from ctxexp.command import Experiment
 from ctxexp.errors import ConfigError
+from tests import naive
 from tests.composed import composed, of, with_part
 from tests.measuring_helpers import Hashed
 from tests.shipped import sts
@@ -81,17 +82,11 @@ def test_the_sample_is_fair_to_words_and_sentences() -> None:
         )
         assert one.bound is not None
         rows = [layer[s][[p for p in one.bound.of(i) if s.words[p] == word]] for i, s in enumerate(one.sentences)]
-        found.append(_mean_cosine(np.concatenate(rows)))
+        found.append(naive.mean_cosine(np.concatenate(rows)))
         lengths += [len(s) for s in one.running]
-    assert abs(np.mean(found) - _mean_cosine(every)) < 4 * np.std(found) / np.sqrt(len(found))
+    assert abs(np.mean(found) - naive.mean_cosine(every)) < 4 * np.std(found) / np.sqrt(len(found))
     expected = np.array([len(s) for s in text.sentences])
     assert abs(np.mean(lengths) - expected.mean()) < 4 * expected.std() / np.sqrt(len(lengths))
-
-
-def _mean_cosine(x: np.ndarray) -> float:
-    u = x / np.linalg.norm(x, axis=1, keepdims=True)
-    n = len(x)
-    return float((np.square(u.sum(axis=0)).sum() - n) / (n * (n - 1)))
 
 
 @pytest.mark.nightly

@@ -26,8 +26,8 @@ def form(unit: str) -> str | None:
     return unit if unit.isalnum() else None
 
 
-def bounds(m: int = 3, *, whole: int = 4, sample: int | None = None, seed: int = 0, least: int = 2) -> BoundOptions:
-    return BoundOptions(max_contexts=m, max_sentences=whole, min_contexts=least, form=form, sample=sample, seed=seed)
+def bounds(m: int = 3, *, whole: int = 4, sample: int | None = None, seed: int = 0) -> BoundOptions:
+    return BoundOptions(max_contexts=m, max_sentences=whole, min_contexts=2, form=form, sample=sample, seed=seed)
 
 
 def written(folder: Path, files: Sequence[Sequence[Sequence[str]]]) -> TextFiles:
