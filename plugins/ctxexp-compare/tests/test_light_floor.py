@@ -39,11 +39,6 @@ def test_a_probability_is_the_share_of_pairs() -> None:
         assert tail_probability(np.array(x), at) == pytest.approx((cosines >= x).mean(), abs=0.005)
     assert (tail_probability(np.array([-2.0, 2.0]), at) == [TAILS[0], TAILS[-1]]).all()
     assert (np.diff(at) >= 0).all()
-    rows = sentence_rows(np.random.default_rng(0), 400)
-    pairs = rows.pairs(np.random.default_rng(0), 10**6)
-    a, b = rows.vectors[0, pairs.first[7]], rows.vectors[0, pairs.second[7]]
-    assert rows.cosines(0, pairs)[7] == pytest.approx(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
-    assert floor_of(rows, "own").probability(0.6) == pytest.approx((rows.cosines(0, pairs) >= 0.6).mean(), abs=0.005)
 
 
 def test_the_error_held_out_is_that_of_a_naive_count() -> None:
