@@ -112,17 +112,6 @@ def test_it_scores_the_vectors_of_the_definition(data: Path, vector: Any) -> Non
     assert vectors == pytest.approx(np.array([by_word[w] for w in words]), abs=1e-6)
     expected = {s.benchmark: s for s in evaluate(WordSpace.of(words, vectors), load(data, NAMES)) if not s.part}
     got = metric.compute()
-    assert list(got) == [
-        "rw",
-        "rw_covered",
-        "google",
-        "google_covered",
-        "ap",
-        "ap_covered",
-        "n",
-        "undefined",
-        "vocabulary",
-    ]
     for name in NAMES:
         assert got[name] == expected[name].value
         assert got[f"{name}_covered"] == expected[name].share
@@ -135,19 +124,12 @@ def test_words_without_a_vector_are_counted(data: Path) -> None:
     given = [*groups(), ("zero", np.zeros((3, 12), np.float32)), ("W1", np.ones((9, 12), np.float32))]
     got = fed(StaticVectors(data=str(data), benchmarks=NAMES), given).compute()
     assert (got["n"], got["undefined"], got["vocabulary"]) == (31, 1, 30)  # W1 and w1 are one word
-    exact = fed(StaticVectors(data=str(data), benchmarks=NAMES, lower=False), given).compute()
-    assert exact["vocabulary"] == 31
     (data / "list").write_text("w1\nw2\n")
-    few = fed(StaticVectors(data=str(data), benchmarks=NAMES, shared_vocabulary=str(data / "list")), given).compute()
-    assert few["vocabulary"] == 2
-    assert few["ap_covered"] == pytest.approx(2 / 30)
+    for words, choices in ((31, {"lower": False}), (2, {"shared_vocabulary": str(data / "list")})):
+        metric = StaticVectors(data=str(data), benchmarks=NAMES, **choices)  # type: ignore[arg-type]
+        assert fed(metric, given).compute()["vocabulary"] == words
     none = fed(StaticVectors(data=str(data), benchmarks=NAMES, vector="first_pc_centred"), [("w1", np.ones((4, 3)))])
     got = none.compute()
-    assert got["n"] == 0
-    assert got["undefined"] == 1
+    assert (got["n"], got["undefined"], got["rw_covered"]) == (0, 1, 0)
     assert math.isnan(got["rw"])
-    assert got["rw_covered"] == 0
     assert StaticVectors(data=str(data), benchmarks=NAMES).compute()["n"] == 0
-
-
-# The paper's table.
