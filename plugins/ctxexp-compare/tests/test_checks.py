@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import copy
 import json
 import re
@@ -36,7 +35,6 @@ from tests.servers import Speak, serving
 from tests.shipped import mini, polysemy
 
 HOW_TO = Path(__file__).parents[3] / "docs" / "how-to" / "choose-and-check-a-model.md"
-LIGHT = Path(__file__).parents[1] / "ctxexp_compare" / "light"
 RNG = np.random.default_rng(0)
 VECTORS = unit(RNG.normal(size=(120, 64)) + RNG.normal(size=64))
 ROTATION = np.linalg.qr(RNG.normal(size=(64, 64)))[0]
@@ -103,16 +101,6 @@ def test_texts_of_a_kind_that_alone_moved() -> None:
     assert symptom(texts, [2, 2, 2, 2], np.ones(4), 1e-5) == ("", "")
 
 
-def test_light_modules_need_numpy_alone() -> None:
-    for path in LIGHT.glob("*.py"):
-        for node in ast.parse(path.read_text()).body:
-            names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
-            if isinstance(node, ast.ImportFrom) and not node.level:
-                names = [node.module or ""]
-            for name in names:
-                assert name.partition(".")[0] in {*sys.stdlib_module_names, "numpy"}, (path.name, name)
-
-
 def test_files_of_vectors_are_read(tmp_path: Path) -> None:
     import pandas as pd
 
@@ -165,10 +153,12 @@ def pipelines(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pipel
 
 @pytest.mark.parametrize("name", ["bert", pytest.param("gpt2", marks=pytest.mark.nightly)])
 def test_planted_faults_of_a_pipeline_are_named(name: str, pipelines: Callable[[str], Pipelines]) -> None:
-    """All of the benchmark's, of a mini; computed by transformers alone."""
+    """All of the benchmark's that vectors alone don't show, of a mini; computed by transformers alone."""
     made = pipelines(name)
     assert made.check(made.plain, made.plain.vectors(bench.TEXTS)).verdict == "same"
     for fault, (cause, pipeline, candidate) in bench.planted(made.plain, made.full).items():
+        if cause in ("normalising", "dimensions cut", "dimensions permuted", "rows swapped"):
+            continue
         found = made.check(pipeline, candidate)
         assert cause in found.cause.split(" and "), (fault, found.sentences)
         assert found.remedy
@@ -370,10 +360,12 @@ def original() -> Original:
     return Original(str(mini("bert")))
 
 
+PINNED = [*(sentence.text for sentence in polysemy().sentences[:12]), "Zo\u00eb's caf\u00e9"]
+
+
 @pytest.fixture(scope="module")
 def pinned(original: Original) -> Pin:
-    text = [*(sentence.text for sentence in polysemy().sentences[:12]), "Zo\u00eb's caf\u00e9"]
-    return pin(original.encoder(), text=text)
+    return pin(original.encoder(), text=PINNED)
 
 
 def arrays(layers: np.ndarray) -> ctxexp.Encoder:
@@ -438,7 +430,7 @@ def test_changes_of_a_pipeline_are_named(tmp_path: Path) -> None:
     every, reference = planted_pipelines(make("bert", tmp_path / "bert")), None
     for name, (model, cause, words) in every.items():
         made = encoder(saved(model, tmp_path / f"model {name}"))
-        reference = reference or pin(made)
+        reference = reference or pin(made, text=PINNED)
         found = check(reference, made, batch=7)
         assert found.verdict == ("different" if name else "same"), (name, found.sentences)
         assert words in found.sentences[0], (name, found.sentences)
