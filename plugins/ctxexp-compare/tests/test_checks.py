@@ -76,7 +76,6 @@ def test_the_effects_on_neighbours_and_thresholds() -> None:
     a, rng = VECTORS, np.random.default_rng(1)
     assert changed_neighbours(a, 2 * a[:, ::-1]) == (0, 0, 0, 120)
     replaced = changed_neighbours(a, rng.normal(size=a.shape))
-    assert replaced is not None
     assert replaced.value == pytest.approx(1 - 10 / 119, abs=0.03)
     assert replaced.low < replaced.value < replaced.high
     equal = np.repeat(a[:1], 40, axis=0)  # without an order
@@ -191,7 +190,6 @@ def test_a_model_in_memory_is_asked_as_it_serves(pipelines: Callable[[str], Pipe
     model.default_prompt_name = None
     found = check(str(full.folder), model, text=texts, queries=queries)
     assert (found.verdict, found.cause, found.is_search) == ("different", "prompt", True)
-    assert found.neighbours is not None
     assert found.neighbours.n == 3
     assert "3 queries" in " ".join(found.sentences)
     with pytest.raises(DataError, match="which files and pins can't give"):

@@ -217,7 +217,6 @@ def loss_of_first_layer() -> float:
     covariance = np.array([[[1, 0.5], [0.5, 1]]])
     layers = (choice.Candidate(0), choice.Candidate(1))
     found = choice.choose(choice.ScoreTable("mine", ("a",), layers, np.array([[50.0, 60.0]]), covariance), loss=20).cut
-    assert found is not None
     return found.high
 
 
@@ -252,7 +251,6 @@ def linear_moves() -> float:
         all_of.append(np.square(aim).sum(axis=1))
     order = np.concatenate([fit.split.tests[0] for fit in a.fits[0]])
     plain = (np.concatenate(all_of) * (1 - score.value) - np.concatenate(wrong)) / np.concatenate(all_of).sum()
-    assert score.influence is not None
     return float(np.var(score.influence[order]) / np.var(plain))
 
 

@@ -259,7 +259,6 @@ def test_the_lowest_layer_that_loses_little() -> None:
     covariance = np.stack([np.diag([4.0, 4.0, 4.0, 0.001])] * 2)
     own = table(np.array([[50.0, 58.0, 60.0, 60.5]] * 2), covariance=covariance)
     cut = choose(own, loss=6.0).cut
-    assert cut is not None
     assert cut.layer == Candidate(1)
     assert cut.value == 2.5
     assert (cut.high - cut.value) / np.sqrt(2) == pytest.approx(2.39, abs=0.1)  # of three comparisons at once
@@ -269,7 +268,6 @@ def test_the_lowest_layer_that_loses_little() -> None:
     truth = WORLDS["rising to the last"]
     for seed in range(60):
         cut = choose(sample(truth, 16, False, rng), loss=2.0, seed=seed).cut
-        assert cut is not None
         covered.append(cut.low <= truth[-1] - truth[int(cut.layer.layer)] <= cut.high)
     assert np.mean(covered) >= 0.85
 
@@ -294,7 +292,6 @@ def test_pairs_and_queries_of_your_own_are_tasks(tmp_path: Path) -> None:
     found = measured_table(model, tasks, data=stsb(tmp_path), documents=documents, bootstrap=100)
     assert found.tasks == tuple(tasks)
     view = model.encoder.sentence_encoder()
-    assert view is not None
     rows = [line.split(",") for line in pairs.read_text().splitlines()[1:]]
     read = Experiment(configured("bert", [text for row in rows for text in row[:2]])).corpus.sentences
     x = np.stack([one.layers[2, 0] for one in view.encode(read)]).astype(float)

@@ -94,7 +94,6 @@ def test_planted_ones_are_found_wherever_they_stand_and_no_others() -> None:
     by_attention, _ = found(model(attention=(money,)))
     where = ids == money
     assert not by_attention.by_norm.any()
-    assert by_attention.attention is not None
     seen = where & ~np.isnan(by_attention.attention[1])  # by four or more
     assert seen.sum() == 1
     assert by_attention.by_attention.tolist() == seen.tolist()

@@ -32,13 +32,7 @@ def with_last(change: Callable[[TokenStates], np.ndarray]) -> Plant:
     return lambda s: np.concatenate([s.layers[:LAST], change(s)[None]])
 
 
-def before(s: TokenStates) -> np.ndarray:
-    assert s.before_norm is not None
-    return s.before_norm
-
-
 def normed(s: TokenStates, *numbers: int) -> np.ndarray:
-    assert s.normed is not None
     return np.asarray(s.normed[list(numbers)])
 
 
@@ -67,7 +61,7 @@ PLANTED: dict[str, tuple[Plant, str]] = {  # the vectors, and a part of the sent
     "one layer": (layers(2), "layer 4 here is hidden_states[2]"),
     "reversed": (layers(4, 3, 2, 1, 0), "layer 0 here is hidden_states[4]; layer 1 here is hidden_states[3]"),
     "one twice": (layers(0, 1, 1, 3, 4), "layer 2 here is hidden_states[1]; layers 3 to 4"),
-    "no final norm": (with_last(before), "layer 4 here is hidden_states[4] before the final norm"),
+    "no final norm": (with_last(lambda s: s.before_norm), "layer 4 here is hidden_states[4] before the final norm"),
     "final norm on every layer": (
         lambda s: normed(s, 0, 1, 2, 3),
         "layers 0 to 3 here are hidden_states[0] to hidden_states[3] after the final norm; layer 4 is missing",
@@ -209,7 +203,7 @@ def save_all(folder: Path, states: list[TokenStates]) -> tuple[Path, Path]:
     np.savez(folder / "own.npz", **{f"sentence_{i}": s.layers for i, s in enumerate(states)})
     (folder / "vllm").mkdir()
     for i, s in enumerate(states):  # layers 1 to 3 and the last, which vLLM gives before the norm
-        x = np.concatenate([s.layers[1:LAST], before(s)[None]]).transpose(1, 0, 2)
+        x = np.concatenate([s.layers[1:LAST], s.before_norm[None]]).transpose(1, 0, 2)
         tensors = {"hidden_states": np.ascontiguousarray(x), "token_ids": s.ids.astype(np.int64)}
         save_file(tensors, folder / "vllm" / f"{i}.safetensors")
     return folder / "own.npz", folder / "vllm"

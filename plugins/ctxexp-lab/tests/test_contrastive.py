@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from ctxexp_lab.training.contrastive import Contrastive, info_nce
+from ctxexp_lab.training.contrastive import info_nce
 from ctxexp_lab.training.train import TrainingRun, train
 from omegaconf import DictConfig
 
@@ -44,11 +43,6 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def learner_of(run: TrainingRun) -> Any:
-    assert isinstance(run.learner, Contrastive)
-    return run.learner
-
-
 def test_the_loss_is_equation_4() -> None:
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(5, 7)), rng.normal(size=(5, 7))
@@ -65,7 +59,7 @@ def test_the_loss_is_equation_4() -> None:
 
 
 def test_views_differ_by_dropout_alone(text: Path, tmp_path: Path, start: Path) -> None:
-    learner = learner_of(TrainingRun(config(text, tmp_path, f"start={start}")))
+    learner = TrainingRun(config(text, tmp_path, f"start={start}")).learner
     sentences = learner.batch(0)
     first, second = learner.views(sentences)
     assert not torch.allclose(first, second)

@@ -101,7 +101,6 @@ def test_a_finding_exceeds_shuffled_layers_and_the_twin() -> None:
     down = [(label, without_raw(results)) for label, results in runs()]
     twins = [(label, without_raw(results)) for label, results in runs("untrained", fall=0.001)]
     found = joint([*down, *twins])
-    assert found is not None
     median, share, against, share_against = found.statistics
     effects = [one.effect for one in specifications(down)]
     assert median.value == pytest.approx(np.median(effects))
@@ -124,13 +123,11 @@ def test_equivalent_ways_count_as_one_finding() -> None:
     found = []
     for seed in range(60):
         together = joint([(label, without_raw(results)) for label, results in runs(walk=seed) if label in few])
-        assert together is not None
         found.append((together.statistics[0].value < 0, together.statistics[0].p <= 0.05))
     falls, certain = np.mean(found, axis=0)
     assert falls > 0.3
     assert certain < 0.25
     alike = joint([*runs(), *runs("untrained")])
-    assert alike is not None
     assert alike.statistics[2].p == 1  # never below its twin
 
 

@@ -127,7 +127,6 @@ def test_curves_go_to_one_mlflow_run_across_resumptions(
     shutil.copy(tmp_path / "early.pt", folder / "checkpoint.pt")
     client = MlflowClient(f"sqlite:///{store}/mlflow.db")
     experiment = client.get_experiment_by_name("minis")
-    assert experiment is not None
     (run,) = client.search_runs([experiment.experiment_id])
     assert run.info.status == "FAILED"
     _train_to(store, folder, text)

@@ -23,7 +23,6 @@ from ctxexp_lab.training.train import train
 
 from ctxexp.command.verb import Verb
 from ctxexp.errors import DataError
-from ctxexp.report import LabelledResults
 from ctxexp.testing import check
 from tests.sample_results import results_with, run_info
 
@@ -135,32 +134,27 @@ def test_the_first_word_s_length_is_the_definition_s() -> None:
 # --- the report -----------------------------------------------------------------------------------------------------
 
 
-def runs(values: np.ndarray) -> list[LabelledResults]:
-    """Runs of the checkpoints at STEPS, whose self-similarity is values (steps, layers)."""
-    out = []
-    for step, curve in zip(STEPS, values, strict=True):
+def row(*values: float) -> list[str]:
+    """The table's row of gpt2's two layers, whose self-similarity is one of these values at each of STEPS."""
+    runs = []
+    about = {"self_similarity": {"name": "self_similarity", "title": "Self-similarity", "unit": "cosine"}}
+    for step, value in zip(STEPS, values, strict=True):
         own = {"checkpoint": f"out/gpt2/checkpoints/step{step}", "weights_hash": f"{step:x}"}
-        about = {"self_similarity": {"name": "self_similarity", "title": "Self-similarity", "unit": "cosine"}}
-        info = run_info(name="huggingface", n_layers=len(curve), details=own, measures=about)
-        ends = {"self_similarity/raw_ci_low": curve - 0.01, "self_similarity/raw_ci_high": curve + 0.01}
-        out.append((f"gpt2 step{step}", results_with({"self_similarity/raw": curve, **ends}, info=info)))
-    return out
+        info = run_info(name="huggingface", n_layers=2, details=own, measures=about)
+        ends = {"": 0.0, "_ci_low": -0.01, "_ci_high": 0.01}
+        curves = {f"self_similarity/raw{end}": np.full(2, value + by) for end, by in ends.items()}
+        runs.append((f"gpt2 step{step}", results_with(curves, info=info)))
+    [shown] = table(runs).shown
+    return shown
 
 
 def test_the_table_says_when_half_of_the_change_is_made() -> None:
-    values = np.array([1, 1, 0.95, 0.6, 0.5, 0.5, 0.5, 0.5])[:, None] * [1, 1]
-    shown = table(runs(values))
-    assert shown is not None
-    [row] = shown.shown
-    last = "512: 0.500 [0.490, 0.510]"
-    assert row == ["gpt2", "self_similarity", "1", "0: 1.000 [0.990, 1.010]", "64: 0.500 [0.490, 0.510]", last, "32"]
+    assert row(1, 1, 0.95, 0.6, 0.5, 0.5, 0.5, 0.5) == [
+        "gpt2", "self_similarity", "1", "0: 1.000 [0.990, 1.010]", "64: 0.500 [0.490, 0.510]",
+        "512: 0.500 [0.490, 0.510]", "32",
+    ]  # fmt: skip
     for noise in (np.arange(8) * 1e-4, np.array([0, 5, -3, 4, 1, -6, 2, 1]) * 1e-4):
-        flat = table(runs(np.full((8, 2), 0.5) + noise[:, None]))
-        assert flat is not None
-        assert flat.shown[0][-1] == "no change"
-    turning = table(runs(np.array([3, 3, 4, 7, 5, 4, 3, 2])[:, None] / 10 * [1, 1]))
-    assert turning is not None
-    assert turning.shown[0][4:] == ["32: 0.700 [0.690, 0.710]", "512: 0.200 [0.190, 0.210]", "turns"]
-    barely = table(runs(np.array([30, 30, 35, 45, 51, 52, 51, 50])[:, None] / 100 * [1, 1]))  # .52 isn't beyond .50
-    assert barely is not None
-    assert barely.shown[0][-1] == "32"
+        assert row(*(0.5 + noise))[-1] == "no change"
+    turning = row(0.3, 0.3, 0.4, 0.7, 0.5, 0.4, 0.3, 0.2)
+    assert turning[4:] == ["32: 0.700 [0.690, 0.710]", "512: 0.200 [0.190, 0.210]", "turns"]
+    assert row(0.3, 0.3, 0.35, 0.45, 0.51, 0.52, 0.51, 0.5)[-1] == "32"  # .52 isn't beyond .50

@@ -151,7 +151,6 @@ def test_words_with_labels_count_where_they_are_labelled() -> None:
     assert population(known, min_contexts=3).rows.tolist() == [0, 1, 2, 4, 5, 6, 7]
     assert population(known, min_contexts=4).rows.tolist() == [4, 5, 6, 7]
     several = ambiguous(Design.of(population(known, min_contexts=3)))
-    assert several is not None
     assert several.rows.tolist() == [0, 1, 2]
     with pytest.raises(MetricError, match="no word stands in min_contexts=9 sentences, and twice in one"):
         population(known, min_contexts=9)
@@ -209,10 +208,8 @@ def test_a_study_measures_all_and_ambiguous_words(tmp_path: Path) -> None:
         ["mixed", "made", words, i] for words in ("all", "ambiguous") for i in (0, 1)
     ]
     made = table([("mixed", found)])
-    assert made is not None
     assert made.shown[0][:4] == ["mixed", "made", "all", "1"]
     drawn = figure([("mixed", found)])
-    assert drawn is not None
     assert len(drawn.axes) == 2
     heights = sum(patch.get_height() for patch in drawn.axes[0].patches if patch.get_x() > 0.5)
     assert heights == pytest.approx(1)

@@ -63,7 +63,6 @@ def test_the_origin_outside_by_a_known_margin(x: np.ndarray, l2: float, inf: flo
     unit = x / np.linalg.norm(x, axis=1, keepdims=True)
     for norm, margin in (("l2", l2), ("inf", inf)):
         found = negative_direction(x, norm=norm)  # type: ignore[arg-type]
-        assert found.v is not None
         assert (x @ found.v < 0).all()
         assert float((-unit @ found.v).min()) == pytest.approx(found.margin, abs=1e-12)
         assert np.linalg.norm(found.v, 2 if norm == "l2" else np.inf) == pytest.approx(1)

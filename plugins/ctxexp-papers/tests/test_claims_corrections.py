@@ -195,7 +195,6 @@ def family_share() -> list[float]:
 def of_families() -> tuple[float, float]:
     """The same of as many tasks as their families leave."""
     curve = won(12, families=tuple("aaaabbbbccccddddeeee"))
-    assert curve.by_sample is not None
     wider = family_widening(curve.by_sample, curve.families)
     assert wider > 1.5
     return wilson(12 / wider**2, 20 / wider**2)

@@ -54,7 +54,6 @@ def test_only_what_is_chosen_is_encoded_and_stored(tmp_path: Path) -> None:
     found = measured(tmp_path, text, "words.max_contexts=6", "words.max_sentences=20")
     limits = BoundOptions(max_contexts=6, max_sentences=20, min_contexts=5, form=str)
     chosen = bound_corpus(text, limits)
-    assert chosen.bound is not None
     assert found.info.encoded == len(chosen.sentences) < len(text.sentences)
     rows = sum(
         len(s) if whole else len(chosen.bound.of(i))
@@ -80,7 +79,6 @@ def test_the_sample_is_fair_to_words_and_sentences() -> None:
             text,
             BoundOptions(max_contexts=8, max_sentences=10, min_contexts=5, form=str, sample=None, seed=seed),
         )
-        assert one.bound is not None
         rows = [layer[s][[p for p in one.bound.of(i) if s.words[p] == word]] for i, s in enumerate(one.sentences)]
         found.append(naive.mean_cosine(np.concatenate(rows)))
         lengths += [len(s) for s in one.running]

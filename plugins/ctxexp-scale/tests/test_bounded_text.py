@@ -38,12 +38,10 @@ def written(folder: Path, files: Sequence[Sequence[Sequence[str]]]) -> TextFiles
     for i, documents in enumerate(files):
         (folder / f"{i}.txt").write_text("\n\n".join("\n".join(lines) for lines in documents) + "\n", encoding="utf-8")
     made = text(path=str(folder), tokenizer="whitespace", documents="blank", stream=True)
-    assert isinstance(made, TextFiles)
     return made
 
 
 def told(corpus: Corpus) -> object:
-    assert corpus.bound is not None
     return corpus.content, corpus.sentences, corpus.documents, corpus.bound.text_words, corpus.bound.text_sentences
 
 
@@ -98,7 +96,6 @@ def test_the_choice_is_its_definition(lines: list[str], seed: int, sample: int |
     if not occurrences:
         return  # the word in most sentences is taken, for a message
     found = bound_corpus(corpus, limits)
-    assert found.bound is not None
     texts = [s.text for s in found.sentences]
     assert {(t, int(p)) for i, t in enumerate(texts) for p in found.bound.of(i)} == occurrences
     assert {t for t, whole in zip(texts, found.bound.is_fully_measured, strict=True) if whole} == whole
@@ -135,8 +132,6 @@ def test_large_files_are_read_in_parts_that_cut_no_document(
     whole = text(path=str(tmp_path), documents=choice)
     monkeypatch.setattr("ctxexp.datasets.text.PART_BYTES", 90)
     made = text(path=str(tmp_path), documents=choice, stream=True)
-    assert isinstance(made, TextFiles)
-    assert isinstance(whole, Corpus)
     assert len(made.parts) > 8
     assert made.corpus().sentences == whole.sentences
     assert len(whole.sentences) == sum(map(len, documents))

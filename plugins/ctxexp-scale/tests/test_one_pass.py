@@ -348,7 +348,6 @@ def test_a_metrics_form_in_sums_is_held_to_its_groups(make: Callable[[], Metric]
 def test_a_mean_that_is_rounding_has_no_direction(unit_norm: bool) -> None:
     """Whatever the scale: as the stored form has it, of the same rows in float32."""
     form, a = sum_form(IntraSentenceSimilarity(unit_norm=unit_norm)), np.random.default_rng(0).normal(size=6)
-    assert form is not None
     for scale, excess in ((1, 1e-7), (1e6, 1e-7), (1e-6, 1e-7), (1e-6, 1e-5)):
         x = scale * np.stack([a, -a * (1 + excess)])
         batch = Batch(torch.from_numpy(x), torch.zeros(2, dtype=torch.long), 1)
