@@ -12,7 +12,8 @@ from ctxexp_measures.senses.components.estimate import components, shares, squar
 from ctxexp.maths import Curve, Resamples, interval
 from ctxexp.maths.resampling import Clusters
 
-DIM = 12
+VARIANCES = {"word": 1.0, "form": 0.3, "sense": 0.2, "position": 0.1, "sentence": 0.25, "rest": 0.8}
+DIM = 12  # over which the variances of effects are sums
 LENGTHS = (6, 16)  # words of a sentence: smallest number, and one more than the largest
 
 
@@ -21,7 +22,6 @@ class World:
     """Words with forms and senses, the true effects of these, and a residual variance for each word; texts are drawn
     from it."""
 
-    variances: dict[str, float]  # of the effects, summed over dimensions
     seed: int = 0
     n_words: int = 40
     rng: np.random.Generator = field(init=False)
@@ -38,13 +38,13 @@ class World:
         self.effect = self.effect + self._effect("form", len(cells))[self._form()]
         self.effect = self.effect + self._effect("sense", len(cells))
         self.at_position = self._effect("position", LENGTHS[1])
-        self.residual = self.variances.get("rest", 0) * self.rng.uniform(0.3, 1.7, self.n_words)
+        self.residual = VARIANCES["rest"] * self.rng.uniform(0.3, 1.7, self.n_words)
 
     def _form(self) -> np.ndarray:
         return np.unique(self.cells[:, 0] * 10 + self.cells[:, 1], return_inverse=True)[1]
 
     def _effect(self, name: str, n: int) -> np.ndarray:
-        return self.rng.normal(size=(n, DIM)) * np.sqrt(self.variances.get(name, 0) / DIM)
+        return self.rng.normal(size=(n, DIM)) * np.sqrt(VARIANCES[name] / DIM)
 
     def draw_text(
         self, n_sentences: int, *, sentences_per_document: int = 1
@@ -59,7 +59,7 @@ class World:
         document = sentence // sentences_per_document
         noise = self.rng.normal(size=(n, DIM)) * np.sqrt(self.residual[word] / DIM)[:, None]
         x = 3 + self.effect[cell] + self.at_position[position] + noise
-        x = x + self._effect("sentence", n_sentences)[sentence] + self._effect("document", n_sentences)[document]
+        x = x + self._effect("sentence", n_sentences)[sentence]
         n_units = document.max() + 1
         attributes = RowAttributes(
             np.arange(n),
@@ -88,7 +88,7 @@ class World:
         spread["sense"] = self.effect - means["form"]
         variances = {name: float(p @ (rows**2).sum(axis=1)) for name, rows in spread.items()}
         residual = float(p @ self.residual[word])
-        return {**variances, **{k: self.variances.get(k, 0) for k in ("sentence", "document")}, "rest": residual}
+        return {**variances, "sentence": VARIANCES["sentence"], "rest": residual}
 
 
 def _means(x: np.ndarray, groups: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -132,6 +132,3 @@ def coverage(world: World, *, n_texts: int, n_sentences: int) -> dict[str, dict[
         mean = float(np.mean([one[name][1] for one in estimates]))
         coverages[name] = {"true": share, "mean": mean, "coverage": float(covers)}
     return coverages
-
-
-VARIANCES = {"word": 1.0, "form": 0.3, "sense": 0.2, "position": 0.1, "sentence": 0.25, "rest": 0.8}

@@ -21,12 +21,12 @@ from ctxexp.errors import MetricError
 from tests.composed import config_of
 from tests.planted import PlantedEncoder, measured_in, vector_of
 
-from .planted_components import VARIANCES, World, coverage, estimate_shares
+from .planted_components import World, coverage, estimate_shares
 
 
 def small(seed: int = 0) -> tuple[Design, np.ndarray]:
     """A design of a few hundred rows, and vectors without any structure."""
-    known, x, _ = World(VARIANCES, seed=seed, n_words=15).draw_text(60, sentences_per_document=3)
+    known, x, _ = World(seed=seed, n_words=15).draw_text(60, sentences_per_document=3)
     some = population(known, min_contexts=3)
     return Design.of(some), np.random.default_rng(seed).normal(size=(len(some), 5)) + x[some.rows, :5]
 
@@ -97,7 +97,7 @@ def test_squares_and_influences_equal_those_of_dense_matrices() -> None:
 
 @pytest.mark.nightly
 def test_planted_components_come_back_with_their_intervals() -> None:
-    told = coverage(World(VARIANCES), n_texts=60, n_sentences=150)
+    told = coverage(World(), n_texts=60, n_sentences=150)
     for name, numbers in told.items():
         assert numbers["mean"] == pytest.approx(numbers["true"], abs=0.006), name
         assert numbers["coverage"] >= 0.83, name  # 4 standard errors below .95 are .84
@@ -106,7 +106,7 @@ def test_planted_components_come_back_with_their_intervals() -> None:
 
 def test_shuffled_senses_and_sentences_have_no_share() -> None:
     """Labels that mean nothing, within each form; words in the sentences of others."""
-    known, x, clusters = World(VARIANCES, seed=3).draw_text(400)
+    known, x, clusters = World(seed=3).draw_text(400)
     rng = np.random.default_rng(0)
     senses = known.sense.codes.copy()
     for form in range(len(known.form)):
@@ -133,7 +133,7 @@ def test_invariances() -> None:
 
 def test_a_factor_that_nothing_tells_stays_in_the_rest() -> None:
     """A sentence of one row each has no share of its own: it is what this word does in it."""
-    world = World(VARIANCES, seed=2)
+    world = World(seed=2)
     known, x, clusters = world.draw_text(1500)
     some = population(known.subset(np.flatnonzero(known.position == known.sentence % 5)), min_contexts=2)
     design = Design.of(some)

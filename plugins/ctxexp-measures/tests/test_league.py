@@ -56,6 +56,12 @@ def league() -> list[tuple[str, Results]]:
     return [(run.info.title, run) for run in runs]
 
 
+def apart(run: Results) -> Results:
+    """Its replicates from 1 below to 1 above what they were."""
+    key = Key("sts", "all", "avg")
+    return replace(run, replicates={key: run.replicates[key] + np.linspace(-1, 1, 50, dtype=np.float32)})
+
+
 # Standings.
 
 
@@ -88,9 +94,7 @@ def test_one_runs_interval_is_that_of_paired_differences() -> None:
     (row,) = [row for row in standings(runs) if row.transform == "whitening" and row.place.at == 2]
     assert (row.low, row.high) == pytest.approx((4, 4), abs=1e-5)  # the same resamples: their noise is no difference
     assert row.over == "pairs"
-    a, b = made(), made("rank")
-    key = Key("sts", "all", "avg")
-    b = replace(b, replicates={key: b.replicates[key] + np.linspace(-1, 1, 50, dtype=np.float32)})
+    a, b = made(), apart(made("rank"))
     (low, high), _ = paired_interval(b, a, 0)
     assert (low, high) == pytest.approx(tuple(np.percentile(np.linspace(-1, 1, 50), [2.5, 97.5])), abs=1e-5)
 
@@ -104,9 +108,7 @@ def test_neighbours_that_seeds_or_pairs_dont_tell_apart_are_level() -> None:
         (pytest.approx(math.nan, nan_ok=True), True),
     ]
     assert (rows[0].lead_low, rows[0].lead_high) == pytest.approx((4, 4), abs=1e-5)
-    a, b = made(), made("rank", (30, 41, 37))  # 2 above, by replicates that lie 1 to 3 above: both kinds of chance
-    key = Key("sts", "all", "avg")
-    b = replace(b, replicates={key: b.replicates[key] + np.linspace(-1, 1, 50, dtype=np.float32)})
+    a, b = made(), apart(made("rank", (30, 41, 37)))  # 2 above, by replicates 1 to 3 above: both kinds of chance
     seeds = [made("rank", (30, 41, 37 + more), transform_arguments={"seed": more}) for more in (-1, 1)]
     rank, _ = (row for row in standings([("", a), ("", b), *(("", one) for one in seeds)]) if row.place.at == 2)
     by_pairs, by_seeds = 0.95 * (50 - 1) / 49, stats.t.ppf(0.975, 2) / math.sqrt(3)
