@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from ctxexp_compare import Sinks, WithoutSinks, sink_mask, sinks
+from ctxexp_compare.attention_sinks import command
 from ctxexp_compare.attention_sinks.sinks import effects, norm_ratios, number_ranges, received_attention
 from transformers import AutoTokenizer, GPT2Config, GPT2Model
 
 import ctxexp
 from ctxexp.errors import ConfigError
-from tests.composed import run_command_line
 from tests.shipped import mini
 
 TEXT = [
@@ -139,22 +138,16 @@ def test_the_model_is_left_as_it_was() -> None:
     assert (made.config._attn_implementation, encoder.details["attention"]) == (before, before)
 
 
-def test_the_command_writes_a_mask_that_numpy_reads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("text.txt").write_text("\n".join(TEXT), encoding="utf-8")
-    words = ["sinks", "gpt2", "text=text.txt", "factor=1.3", "mask=mask.npz", "out=tables"]
-    assert run_command_line([*words, "min_contexts=2"]) == 0
-    said = capfd.readouterr().out
-    assert re.search(r"\| first +\| 3 +\| 3 ", said)
-    assert "**Without its sinks**" in said
-    with np.load("mask.npz") as mask:
+def test_the_command_writes_a_mask_that_numpy_reads(tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("\n".join(TEXT), encoding="utf-8")
+    made = command.sinks("gpt2", text=str(text), factor=1.3, min_contexts=2, mask=tmp_path / "mask.npz")
+    assert made.tables["sinks"].shown[0][:3] == ["first", "3", "3"]
+    assert len(made.tables["curves"].numbers) == 5 * 5
+    with np.load(tmp_path / "mask.npz") as mask:
         assert mask["texts"].tolist() == TEXT
-        flagged = int((mask["by_norm"] | mask["by_attention"]).sum())
-    assert len(Path("tables/sinks.csv").read_text().splitlines()) == 1 + flagged
-    assert len(Path("tables/curves.csv").read_text().splitlines()) == 1 + 5 * 5
-    assert run_command_line(["sinks", "elmo", "text=text.txt"]) == 2
-    assert "sinks are looked for in the pieces of a model of transformers, and elmo isn't one" in capfd.readouterr().err
+        assert (mask["by_norm"] | mask["by_attention"]).sum() == len(made.tables["sinks"].numbers)
+    with pytest.raises(ConfigError, match="in the pieces of a model of transformers, and elmo isn't one"):
+        command.sinks("elmo", text=str(text))
     with pytest.raises(ConfigError, match=r"factor=1, share=0.3: expected a factor above 1 and a share between 0 and"):
         sinks("gpt2", TEXT, factor=1)
