@@ -18,7 +18,6 @@ from ctxexp.command import Experiment
 from ctxexp.errors import TransformError
 from ctxexp.testing import check
 from tests.composed import composed, of
-from tests.conftest import two_threads  # noqa: F401  # a fixture
 
 
 def network(dim: int, *, levels: int = 2, width: int = 8) -> AdditiveFlow:
@@ -69,7 +68,7 @@ def test_initialised_actnorms_give_columns_of_mean_0_and_variance_1() -> None:
 def test_on_a_gaussian_the_loss_comes_near_its_entropy() -> None:
     rng = np.random.default_rng(1)
     mix = rng.normal(size=(6, 6)) + np.eye(6)
-    train, test = ((rng.normal(size=(8192, 6)) @ mix.T + 5).astype(np.float32) for _ in range(2))
+    train, test = ((rng.normal(size=(4096, 6)) @ mix.T + 5).astype(np.float32) for _ in range(2))
     covariance = mix @ mix.T
     entropy = 0.5 * float(np.linalg.slogdet(2 * math.pi * math.e * covariance)[1]) / 6
     independent = 0.5 * float(np.log(2 * math.pi * math.e * np.diag(covariance)).mean())
@@ -88,13 +87,11 @@ def test_the_contract_of_transforms_holds() -> None:
     assert not report.failures
 
 
-@pytest.mark.usefixtures("two_threads")
 def test_equal_rows_and_seed_give_an_equal_flow() -> None:
     x = cloud(300, 8)
     state = torch.get_rng_state()
     first = Flow(seed=3, width=8, depth=3, epochs=2, device="cpu").fit(x)
     assert torch.equal(torch.get_rng_state(), state)
-    assert torch.get_num_threads() == 2
     torch.rand(5)
     with torch.inference_mode():
         again = Flow(seed=3, width=8, depth=3, epochs=2, device="cpu").fit(
