@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import tarfile
 import zipfile
 from collections import Counter
@@ -81,36 +82,36 @@ def test_wic_has_pairs_of_usages(pairs: Path) -> None:
     assert Experiment(configured("bert", corpus)).corpus.compared == corpus.compared
 
 
+def archive(file: Path, inside: dict[str, bytes]) -> str:
+    """The address of an archive of these files."""
+    if file.suffix == ".zip":
+        with zipfile.ZipFile(file, "w") as made:
+            for name, content in inside.items():
+                made.writestr(name, content)
+    else:
+        with tarfile.open(file, "w:gz") as packed:
+            for name, content in inside.items():
+                about = tarfile.TarInfo(name)
+                about.size = len(content)
+                packed.addfile(about, io.BytesIO(content))
+    return file.as_uri()
+
+
 @pytest.mark.parametrize("kind", ["zip", "tar.gz"])
 def test_a_download_is_whole_or_not_there(kind: str, tmp_path: Path) -> None:
     """From an archive of the publisher's shape, on disk in place of the network."""
-    (tmp_path / "a.xml").write_text("a", encoding="utf-8")
-    archive, inside = tmp_path / f"all.{kind}", {"top/x/a.xml", "top/LICENSE"}
-    if kind == "zip":
-        with zipfile.ZipFile(archive, "w") as made:
-            for name in inside:
-                made.write(tmp_path / "a.xml", name)
-    else:
-        with tarfile.open(archive, "w:gz") as packed_:
-            for name in inside:
-                packed_.add(tmp_path / "a.xml", name)
-    digest = digest_of({"x/a.xml": b"a"})
-    source = PublicArchive("made", archive.as_uri(), r"^[^/]+/(x/.*\.xml)$", digest)
+    digest, pattern = digest_of({"x/a.xml": b"a"}), r"^[^/]+/(x/.*\.xml)$"
+    address = archive(tmp_path / f"all.{kind}", {"top/x/a.xml": b"a", "top/LICENSE": b"b"})
+    source = PublicArchive("made", address, pattern, digest)
     folder = source.fetch(tmp_path / "cache")
-    assert [p.relative_to(folder).as_posix() for p in folder.rglob("*.xml")] == ["x/a.xml"]
-    archive.unlink()
+    assert [p.relative_to(folder).as_posix() for p in folder.rglob("*.*")] == ["x/a.xml"]
+    (tmp_path / f"all.{kind}").unlink()
     assert source.fetch(tmp_path / "cache") == folder  # once
-    with zipfile.ZipFile(tmp_path / "new.zip", "w") as made:
-        made.writestr("top/x/a.xml", "b")
-    changed = PublicArchive("made", (tmp_path / "new.zip").as_uri(), source.pattern, digest)
-    with pytest.raises(DataError, match=r"they have changed; give the original ones with dataset.path=<folder>"):
-        changed.fetch(tmp_path / "other")
-    assert not (tmp_path / "other").exists()
-    with zipfile.ZipFile(tmp_path / "out.zip", "w") as made:
-        made.writestr("top/x/../../../evil.xml", "a")
-    outside = PublicArchive("made", (tmp_path / "out.zip").as_uri(), source.pattern, digest)
-    with pytest.raises(DataError, match="they have changed"):
-        outside.fetch(tmp_path / "other")
+    for name, inside in {"changed": {"top/x/a.xml": b"b"}, "outside": {"top/x/../../../evil.xml": b"a"}}.items():
+        other = PublicArchive("made", archive(tmp_path / f"{name}.{kind}", inside), pattern, digest)
+        with pytest.raises(DataError, match=r"they have changed; give the original ones with dataset.path=<folder>"):
+            other.fetch(tmp_path / "other")
+        assert not (tmp_path / "other").exists()
     assert not list(tmp_path.rglob("evil.xml"))
 
 

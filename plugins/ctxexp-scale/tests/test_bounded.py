@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 from ctxexp_scale.bounded import BoundOptions, bound_corpus
+from scipy.stats import chisquare
 
 import ctxexp
 from ctxexp import Corpus, Encoder, Pair, Results, Sense, Sentence
 from ctxexp.command import Experiment
 from ctxexp.errors import ConfigError
-from tests import naive
 from tests.composed import composed, of, with_part
 from tests.measuring_helpers import Hashed
 from tests.shipped import sts
@@ -66,25 +67,18 @@ def test_only_what_is_chosen_is_encoded_and_stored(tmp_path: Path) -> None:
     assert found.info.corpus.words == len(table) > 20
 
 
-@pytest.mark.nightly
 def test_the_sample_is_fair_to_words_and_sentences() -> None:
-    """Over seeds the mean cosine of a word's chosen occurrences is that of all, whole sentences are any sentences."""
-    text, encoder = corpus(), Hashed()
-    layer = {s: one.layers[1] for s, one in zip(text.sentences, encoder.encode(text.sentences), strict=True)}
-    word = "w1"
-    every = np.concatenate([layer[s][[w == word for w in s.words]] for s in text.sentences])
-    found, lengths = [], []
-    for seed in range(150):
-        one = bound_corpus(
-            text,
-            BoundOptions(max_contexts=8, max_sentences=10, min_contexts=5, form=str, sample=None, seed=seed),
-        )
-        rows = [layer[s][[p for p in one.bound.of(i) if s.words[p] == word]] for i, s in enumerate(one.sentences)]
-        found.append(naive.mean_cosine(np.concatenate(rows)))
-        lengths += [len(s) for s in one.running]
-    assert abs(np.mean(found) - naive.mean_cosine(every)) < 4 * np.std(found) / np.sqrt(len(found))
-    expected = np.array([len(s) for s in text.sentences])
-    assert abs(np.mean(lengths) - expected.mean()) < 4 * expected.std() / np.sqrt(len(lengths))
+    """Over seeds each occurrence of a word is as likely to be chosen as any other, and whole sentences are any."""
+    text, chosen, whole = corpus(), Counter[tuple[str, int]](), Counter[str]()
+    for seed in range(40):
+        limits = BoundOptions(max_contexts=8, max_sentences=10, min_contexts=5, form=str, sample=None, seed=seed)
+        one = bound_corpus(text, limits)
+        places = ((s, p) for i, s in enumerate(one.sentences) for p in one.bound.of(i))
+        chosen.update((s.text, p) for s, p in places if s.words[p] == "w1")
+        whole.update(s.text for s in one.running)
+    every = [(s.text, i) for s in text.sentences for i, word in enumerate(s.words) if word == "w1"]
+    assert chisquare([chosen[at] for at in every]).pvalue > 0.01
+    assert chisquare([whole[s.text] for s in text.sentences]).pvalue > 0.01
 
 
 @pytest.mark.nightly
