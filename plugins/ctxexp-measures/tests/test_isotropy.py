@@ -52,7 +52,7 @@ UNDEFINED: dict[str, Edge] = {
 }
 EQUAL: Edge = (np.tile(np.float32([0.1, 0.7, 1e3]), (500, 1)), NAN)
 LINE: Edge = (np.outer(normal(50, seed=3), turn(6, 1)), {"n": 50})
-EXACT, NOISE = np.concatenate([np.eye(8), -np.eye(8)]), normal(40_000, 8, seed=1)
+EXACT, NOISE = np.concatenate([np.eye(8), -np.eye(8)]), normal(10_000, 8, seed=1)
 FEW = normal(300, 100, seed=2)  # of n even rows d n / (d + n) dimensions are seen, as the README states
 
 
