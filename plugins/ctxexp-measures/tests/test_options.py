@@ -12,11 +12,15 @@ from tests.composed import composed
     ("option", "value", "said"),
     [
         ("metric.curvature.definition", "both", "no such choice"),
+        ("metric.probe.classifier", "svm", "no such choice"),
         ("metric.self_similarity_by_class.by", "[poz]", "expected list.pos . frequency . pieces."),
         ("metric.sense_separation.permutations", "-1", "expected at least 0"),
         ("metric.frequency_geometry.k", "[3,0]", "expected at least 1"),
+        ("metric.frequency_geometry.bins", "some", "expected"),
         ("metric.static_vectors.export", "[text]", "expected list.word2vec_text"),
+        ("dataset.semcor.documents", "0", "expected at least 1"),
         ("transform.flow.rate", "0", "expected above 0"),
+        ("transform.clusterwise.clusters", "null", "expected int"),
     ],
 )
 def test_options_out_of_range_are_refused(option: str, value: str, said: str) -> None:
