@@ -113,7 +113,6 @@ def _in_place(self: Center, x: np.ndarray) -> np.ndarray:
     ("factory", "message"),
     [
         (dict, r"transform 'mine': expected a ctxexp.Transform, got dict"),
-        (faulty(fit=lambda self, x: None), r"fit\(\) gave NoneType at layer 0; end it with `return self`"),
         (faulty(fit=_raise), r"transform 'mine' failed in fit\(\) at layer 0: ValueError: boom"),
         (faulty(apply=_refuse), r"transform 'mine', apply\(\) at layer 0: no"),
         (faulty(apply=lambda self, x: x - self.mean), r"expected a float32 array of shape \(\d+, 6\), got float64"),

@@ -368,46 +368,33 @@ def test_unknown_pieces_are_kept_with_the_vectors(tmp_path: Path, caplog: pytest
         open_store(made, encoder, cache=tmp_path)
 
 
-def test_errors_of_an_encoder_are_named_and_kept(tmp_path: Path) -> None:
-    class Broken(Counted):
-        def __init__(self, error: Exception, lengths: object = None) -> None:
-            super().__init__("broken")
-            self.error = error
-            if lengths is not None:
-                self.lengths = lambda _: lengths
+class Giving(Counted):
+    """Gives so many results for a batch, and then raises."""
 
-        def encode(self, batch: Sequence[Sentence]) -> Iterable[EncodedSentence]:
-            yield vectors(batch[0])
+    def __init__(self, n: int, error: Exception | None = None) -> None:
+        super().__init__("giving")
+        self.n, self.error = n, error
+
+    def encode(self, batch: Sequence[Sentence]) -> Iterable[EncodedSentence]:
+        yield from map(vectors, [*batch, *batch][: self.n])
+        if self.error:
             raise self.error
 
-    made = Corpus.of("c", [("a", "b"), ("c", "d")])
-    with pytest.raises(
-        EncodingError, match="encoder 'broken' failed on a batch of 2 sentences, after 1 of them, at 'c d'"
-    ) as e:
-        open_store(made, Broken(ZeroDivisionError("x")), cache=tmp_path)
-    assert isinstance(e.value.__cause__, ZeroDivisionError)
-    with pytest.raises(ModelError, match="mine"):
-        open_store(made, Broken(ModelError("mine")), cache=tmp_path)
-    with pytest.raises(EncodingError, match=r"gave lengths of shape \(3,\) for 2 sentences"):
-        open_store(made, Broken(ValueError(), [1, 2, 3]), cache=tmp_path)
-    with pytest.raises(EncodingError, match=r"could not read the corpus \(lengths\): ValueError: invalid literal"):
-        open_store(made, Broken(ValueError(), ["x", "y"]), cache=tmp_path)
 
-    class Short(Counted):
-        def encode(self, batch: Sequence[Sentence]) -> Iterable[EncodedSentence]:
-            return [vectors(s) for s in [*batch, *batch][: self.n_given]]
-
-        n_given = 1
-
-    with pytest.raises(EncodingError, match="'counted' gave 1 results for 2 sentences; expected one each, in order"):
-        open_store(made, Short(), cache=tmp_path)
-    long = Short()
-    long.n_given = 3
-    with pytest.raises(EncodingError, match="gave more than 2 results for 2 sentences"):
-        open_store(made, long, cache=tmp_path)
-    long.sequential = True  # type: ignore[attr-defined]
-    with pytest.raises(EncodingError, match="gave more results than the 2 sentences"):
-        open_store(made, long, cache=tmp_path)
+def test_errors_of_an_encoder_are_named_and_kept(tmp_path: Path) -> None:
+    made, own = Corpus.of("c", [("a", "b"), ("c", "d")]), ZeroDivisionError("x")
+    in_order = Giving(3)
+    in_order.sequential = True  # type: ignore[attr-defined]
+    for encoder, message in (
+        (Giving(1, own), "encoder 'giving' failed on a batch of 2 sentences, after 1 of them, at 'c d'"),
+        (Giving(1, ModelError("mine")), "mine"),
+        (Giving(1), "'giving' gave 1 results for 2 sentences; expected one each, in order"),
+        (Giving(3), "gave more than 2 results for 2 sentences"),
+        (in_order, "gave more results than the 2 sentences"),
+    ):
+        with pytest.raises((EncodingError, ModelError), match=message) as caught:
+            open_store(made, encoder, cache=tmp_path)
+        assert encoder.error is not own or caught.value.__cause__ is own
 
 
 def test_rows_find_their_tokens_by_their_words() -> None:
