@@ -1,18 +1,19 @@
-"""Every mistake in a config is one sentence that names the place, what was expected and what is near."""
+"""Every config that ships composes, the paper's is its protocol, and what one says of the cache is taken."""
 
 from __future__ import annotations
 
+import shutil
 from collections import defaultdict
 from itertools import chain, zip_longest
+from pathlib import Path
 
 import pytest
 
+from ctxexp.command import Experiment
 from ctxexp.plugins.registry import config_folders
-from tests.composed import check_command, config_of
+from ctxexp.vectors.cache import bytes_of
+from tests.composed import check_command, composed, config_of
 from tests.shipped import GROUPS
-
-# The real configs and the real registry.
-
 
 NEEDED = {
     "model=huggingface": ["model.checkpoint=x"],
@@ -70,3 +71,15 @@ def test_the_papers_protocol() -> None:
         assert config.metric[name].arguments["baselines"] == ["run", "size_matched"]
     usual = config_of([])
     assert usual.metric["max_explainable_variance"].arguments["baselines"] == ["size_matched"]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"), [("auto", 40 * 10**9), ("20", 20 * 10**9), ("0.5", 5 * 10**8), ("null", None)]
+)
+def test_a_number_stays_and_otherwise_the_disk_decides(
+    given: str, expected: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10**12, 0, 80 * 10**9))
+    vectors = Experiment(composed(f"cache.folder={tmp_path}", f"cache.limit_gb={given}")).vectors
+    assert (bytes_of(vectors.limit_bytes, vectors.cache), vectors.cache) == (expected, tmp_path)
+    assert composed().cache.limit_gb == "auto"

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from ctxexp.command import cli
-from ctxexp.plugins.registry import install_hint
+from ctxexp.errors import ConfigError
+from ctxexp.plugins.registry import add_config_folder, install_hint
+from tests.composed import check_command, run_command_line
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -24,9 +26,6 @@ def test_hints_name_what_plugins_here_bring() -> None:
     assert install_hint("model", "bert") == ""
     assert install_hint("command", "claims") == (
         "; the plugin ctxexp-papers brings it: in a clone pip install ./plugins/ctxexp-papers"
-    )
-    assert install_hint("hydra/launcher", "ray") == (
-        "; the plugin hydra-ray-launcher brings it: pip install hydra-ray-launcher"
     )
 
 
@@ -56,3 +55,17 @@ def test_a_closed_output_ends_quietly(
     assert left.value.code == 0
     assert capsys.readouterr().err == ""
     assert not logging.raiseExceptions
+
+
+def test_an_experiment_that_names_an_absent_launcher(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In a folder of the user's own, which experiments may lie in."""
+    (tmp_path / "experiment").mkdir()
+    text = "# @package _global_\ndefaults:\n  - override /hydra/launcher: ray\n"
+    (tmp_path / "experiment" / "mine.yaml").write_text(text)
+    try:
+        assert run_command_line(["--config-dir", str(tmp_path), "-m", "experiment=mine", "model=bert,elmo"]) == 2
+    finally:
+        add_config_folder(None)
+    assert "no hydra/launcher 'ray'; the plugin hydra-ray-launcher brings it" in capsys.readouterr().err
+    with pytest.raises(ConfigError, match="no experiment 'mine'"):
+        check_command(["experiment=mine"])

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from ctxexp import datasets
-from ctxexp.datasets import downloads
+from ctxexp.datasets import downloads, user_path
 from ctxexp.errors import ConfigError, DataError
 from tests.shipped import polysemy, sick_r, sts, text
 
@@ -221,3 +221,12 @@ def test_documents_end_at_empty_lines_or_file_ends(tmp_path: Path) -> None:
     assert text(path=str(tmp_path / "only")).documents is None
     with pytest.raises(ConfigError, match=r"dataset.documents='files': no such choice of .*; did you mean 'file'"):
         text(path=str(tmp_path), documents="files")  # type: ignore[arg-type]
+
+
+def test_a_home_is_put_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/somebody")
+    assert user_path("~/x") == Path("/home/somebody/x")
+    assert user_path(Path("a/~/b")) == Path("a/~/b")
+    for given, message in (("", "it is empty"), ("~nosuchuser/x", "no user of that name has a home here")):
+        with pytest.raises(ConfigError, match=message):
+            user_path(given)

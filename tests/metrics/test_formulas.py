@@ -1,4 +1,4 @@
-"""The shipped metrics as formulas: a case each."""
+"""The shipped metrics as formulas: a case each; their variants and settings."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 
-from ctxexp import Group
+from ctxexp import Group, GroupMean
+from ctxexp.errors import MetricError
 from tests import naive
 from tests.metric_tester import Case, MetricTester, Statistics, all_rows, mean_over_groups
+from tests.shipped import IntraSentenceSimilarity, MaxExplainableVariance, SelfSimilarity
 
 LONG = np.diag([1000.0, 1, 1, 1])  # of paper's sentences the long word rules the mean
 
@@ -65,3 +68,18 @@ class TestFormulas(MetricTester):
         ),
         Case(metric="word_norm", values=all_rows(lengths), within=1e-6, edges={"a zero row": (np.zeros((1, 3)), 0)}),
     )  # fmt: skip
+
+
+def test_options_tell_variants_apart() -> None:
+    variants = {IntraSentenceSimilarity(unit_norm=True): "unit_norm", IntraSentenceSimilarity(): ""}
+    variants |= {MaxExplainableVariance(definition=of): of for of in ("centred", "released")}
+    for metric, variant in {**variants, MaxExplainableVariance(): "", SelfSimilarity(): ""}.items():
+        assert metric.variant == variant
+        assert ("scaled to norm 1" in metric.definition) == (variant == "unit_norm")
+    assert MaxExplainableVariance().baselines == ("size_matched",)
+
+
+@pytest.mark.parametrize(("name", "expected"), [("unit", "reading = Reading"), ("row_influence", "_row_influence")])
+def test_what_nothing_would_read_is_refused(name: str, expected: str) -> None:
+    with pytest.raises(MetricError, match=rf"Mine\.{name}: expected {expected}"):
+        type("Mine", (GroupMean,), {name: 0.05})
