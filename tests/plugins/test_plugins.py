@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import re
@@ -142,34 +141,6 @@ def write(folder: Path, text: str = FILE, name: str = "mine.py") -> Path:
     path = folder / name
     path.write_text(text, encoding="utf-8")
     return path
-
-
-def test_a_file_is_a_plugin_named_by_its_content(tmp_path: Path) -> None:
-    path = write(tmp_path)
-    registry = registry_of(files=[path, path])
-    (source,) = registry.sources
-    assert (source.plugin, source.distribution) == ("mine", str(path))
-    assert re.fullmatch(r"sha256:[0-9a-f]{16}", source.version)
-    encoder = registry.find("model", "bits").factory(width=3)
-    assert next(iter(encoder.encode(Corpus.of("c", [["abc"]]).sentences))).layers.tolist() == [[[2, 2, 1]]]
-    assert [p.name for p in tmp_path.iterdir()] == ["mine.py"]  # no __pycache__
-    changed = registry_of(files=[write(tmp_path, FILE + "# more")]).sources[0]
-    assert changed.version != source.version
-
-
-def test_config_files_lie_in_a_plugins_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write(tmp_path)
-    (tmp_path / "conf").mkdir()  # anyone's
-    assert registry_of(files=[path]).folders == []
-    (tmp_path / "ctxexp_conf").mkdir()
-    assert registry_of(files=[path]).folders == [tmp_path / "ctxexp_conf"]
-    package = tmp_path / "theirs_of_a_package"
-    (package / "ctxexp_conf").mkdir(parents=True)
-    (package / "__init__.py").touch()
-    write(package, name="hooks.py")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    plugin = importlib.import_module("theirs_of_a_package.hooks")
-    assert registry_of([("theirs", plugin)]).folders == [package / "ctxexp_conf"]
 
 
 @pytest.mark.parametrize(
@@ -353,7 +324,8 @@ def test_what_fails_names_its_plugin(tmp_path: Path, kind: str, name: str, messa
 
 
 def test_a_run_records_the_plugins_that_took_part(tmp_path: Path) -> None:
-    registry = registry_of([("unused", Good())], files=[write(tmp_path)])
+    path = write(tmp_path)
+    registry = registry_of([("unused", Good())], files=[path, path])
     whole = bits(tmp_path, registry)
     (used,) = Experiment(whole).run(tmp_path).info.plugins
     assert used.plugin == "mine"
