@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from ctxexp import Block, Group, Output, Results, Sentence
+from ctxexp import Block, Group, Sentence
 from ctxexp.errors import EncodingError, ModelError
 from ctxexp.measuring.pairs import check_table, measure_tables
 from ctxexp.measuring.record import Record
@@ -77,13 +75,14 @@ def test_elmos_token_layer_is_half_of_its_layer_0() -> None:
     assert empty.vectors.shape == (0, 5)
 
 
-# How a run measures tables: a table's metric is a fresh instance, its values are scalars, its files in a folder.
+# How a run measures tables: a table's metric is a fresh instance, its values are scalars; the files that it leaves are
+# held by the plugin of frequencies.
 
 TABLE = EmbeddingTable("input", ["a", "b"], np.eye(2, dtype=np.float32), np.array([3, 1]), note="made up")
 
 
 class Tabled(WordNorm):
-    """Also measures tables; leaves a file for each space, and one at the end."""
+    """Also measures tables."""
 
     measures_embedding_tables = True
 
@@ -99,37 +98,16 @@ class Tabled(WordNorm):
     def compute(self) -> dict[str, float]:
         return {"rows": self.n, "sum": self.sum}
 
-    def outputs(self) -> dict[str, Output]:
-        return {"rows": RowCount(self.n)}
 
-
-@dataclass(frozen=True)
-class RowCount(Output):
-    n: int
-
-    def write(self, folder: Path) -> None:
-        (folder / "rows.txt").write_text(str(self.n), encoding="utf-8")
-
-    def write_together(self, by_place: Mapping[str, RowCount], folder: Path, *, n_layers: int, title: str) -> None:
-        (folder / "end.txt").write_text(f"{title}: {n_layers}, {', '.join(by_place)}", encoding="utf-8")
-
-
-def measured(tables: Sequence[EmbeddingTable], folder: Path, **metrics: Any) -> Results:
-    record = Record(metrics, folder=folder, info=run_info(title="mine"))
-    measure_tables(tables, record)
-    return record.results()
-
-
-def test_values_are_scalars_and_files_lie_by_table(tmp_path: Path) -> None:
-    results = measured([TABLE, replace(TABLE, name="output")], tmp_path, tabled=Tabled, plain=WordNorm)
+def test_values_are_scalars_by_table() -> None:
+    record = Record({"tabled": Tabled, "plain": WordNorm})
+    measure_tables([TABLE, replace(TABLE, name="output")], record)
+    results = record.results()
     assert results.by_name == {
         "tabled.input/rows": 2, "tabled.input/sum": 2, "tabled.output/rows": 2, "tabled.output/sum": 2,
     }  # fmt: skip
     info = run_info(tables={"input": {"rows": 2, "dim": 2, "note": "made up"}})
     assert results.info.tables["input"] == info.tables["input"]
-    found = sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*.txt"))
-    assert found == ["tabled/end.txt", "tabled/table_input/rows.txt", "tabled/table_output/rows.txt"]
-    assert (tmp_path / "tabled" / "end.txt").read_text(encoding="utf-8") == "mine: 0, table_input, table_output"
 
 
 @pytest.mark.parametrize(
