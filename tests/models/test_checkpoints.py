@@ -16,6 +16,7 @@ from huggingface_hub import constants
 from ctxexp.errors import ModelError
 from ctxexp.models import Checkpoint
 from ctxexp.models.transformer import checkpoint
+from tests.hub_cache import put
 from tests.shipped import bert
 from tests.tiny_models import Folder
 
@@ -90,24 +91,8 @@ def hub(cache: Path, monkeypatch: pytest.MonkeyPatch, tiny: Path) -> Iterator[li
     server.server_close()
 
 
-def cached(cache: Path, name: str, files: Path, commit: str = COMMIT) -> Path:
-    """The hub library's own layout of a downloaded model."""
-    repo = cache / f"models--{name.replace('/', '--')}"
-    snapshot = repo / "snapshots" / commit
-    snapshot.mkdir(parents=True)
-    (repo / "blobs").mkdir()
-    (repo / "refs").mkdir()
-    (repo / "refs" / "main").write_text(commit)
-    for file in files.iterdir():
-        data = file.read_bytes()
-        blob = repo / "blobs" / hashlib.sha256(data).hexdigest()
-        blob.write_bytes(data)
-        (snapshot / file.name).symlink_to(blob)
-    return snapshot
-
-
 def test_the_cache_is_enough(cache: Path, tiny: Path) -> None:
-    snapshot = cached(cache, "me/tiny", tiny)
+    snapshot = put(cache, "me/tiny", COMMIT, *tiny.iterdir())
     found = Checkpoint.of("me/tiny")
     assert (found.folder, found.revision) == (snapshot, COMMIT)
     assert found.identity == f"me/tiny@{COMMIT}"
@@ -118,7 +103,7 @@ def test_the_cache_is_enough(cache: Path, tiny: Path) -> None:
 
 
 def test_published_weights_are_found_under_their_older_id(cache: Path, tiny: Path) -> None:
-    cached(cache, "bert-base-cased", tiny, checkpoint.PUBLISHED_CHECKPOINTS["bert"].revision)
+    put(cache, "bert-base-cased", checkpoint.PUBLISHED_CHECKPOINTS["bert"].revision, *tiny.iterdir())
     made = bert(weights="published", device="cpu")
     assert made.details["checkpoint"] == "bert-base-cased"
     assert made.details["revision"] == checkpoint.PUBLISHED_CHECKPOINTS["bert"].revision
@@ -126,7 +111,7 @@ def test_published_weights_are_found_under_their_older_id(cache: Path, tiny: Pat
 
 
 def test_a_cache_without_a_tokenizer_is_completed(hub: list[str], cache: Path, tiny: Path) -> None:
-    for file in cached(cache, "me/tiny", tiny).glob("tokenizer*"):
+    for file in put(cache, "me/tiny", COMMIT, *tiny.iterdir()).glob("tokenizer*"):
         file.unlink()
     assert (Checkpoint.of("me/tiny").folder / "tokenizer.json").is_file()
     assert any("tokenizer.json" in path for path in hub)
@@ -148,7 +133,7 @@ def test_offline_and_not_cached_is_one_clear_message(cache: Path, monkeypatch: p
 
 
 def test_a_half_downloaded_cache_is_not_taken_for_whole(cache: Path, tiny: Path) -> None:
-    (cached(cache, "me/tiny", tiny) / "model.safetensors").unlink()
+    (put(cache, "me/tiny", COMMIT, *tiny.iterdir()) / "model.safetensors").unlink()
     with pytest.raises(ModelError, match="no checkpoint me/tiny: not in the hub's cache"):
         Checkpoint.of("me/tiny")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from ctxexp.command import registry
 from ctxexp.models.listing import cached_models
 from ctxexp.models.transformer.checkpoint import PUBLISHED_CHECKPOINTS
 from tests.composed import run_command_line
+from tests.hub_cache import put
 from tests.shipped import mini
 
 ORIGINAL = "elmo_2x4096_512_2048cnn_2xhighway"
@@ -24,17 +24,6 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setenv("CTXEXP_CACHE", str(tmp_path / "cache"))
     return tmp_path / "hub"
-
-
-def put(cache: Path, name: str, revision: str, *files: Path) -> None:
-    """Put files into the cache, as the hub's library does."""
-    repository = cache / f"models--{name.replace('/', '--')}"
-    snapshot = repository / "snapshots" / revision
-    snapshot.mkdir(parents=True)
-    (repository / "refs").mkdir()
-    (repository / "refs" / "main").write_text(revision)
-    for file in files:
-        shutil.copy(file, snapshot)
 
 
 def listed(capsys: pytest.CaptureFixture[str]) -> dict[str, list[str]]:
@@ -55,9 +44,9 @@ def test_models_that_ship_and_those_of_papers(cache: Path, capsys: pytest.Captur
     files = list(mini("bert").iterdir())
     paper = PUBLISHED_CHECKPOINTS["bert"]
     put(cache, paper.ids[0], paper.revision, *files)
-    put(cache, "someone/elmo", "a" * 40)
+    original = put(cache, "someone/elmo", "a" * 40)
     for part in ("options.json", "weights.hdf5"):
-        (cache / "models--someone--elmo" / "snapshots" / ("a" * 40) / f"{ORIGINAL}_{part}").write_bytes(bytes(1500))
+        (original / f"{ORIGINAL}_{part}").write_bytes(bytes(1500))
     put(cache, "someone/bert", "b" * 40, *files)
     put(cache, "someone/tokenizer", "c" * 40, *(file for file in files if "tokenizer" in file.name))
     lines = listed(capsys)

@@ -48,7 +48,8 @@ def test_terminal_page_and_sentence_agree_on_every_step(
     printed = capsys.readouterr().out
     results = ctxexp.Results.load(next(tmp_path.rglob("results.json")).parent)
     raw = results["self_similarity", "raw"].to_numpy()
-    centred = ctxexp.measure("bert", metrics="self_similarity", transform="center_unit_norm", bootstrap=0)
+    options = ["bootstrap=0", "figures.explorer=0"]
+    centred = ctxexp.measure("bert", metrics="self_similarity", transform="center_unit_norm", options=options)
     # the share is of what is left without the direction that all words share
     np.testing.assert_allclose(results["self_similarity", "share_of_room"], centred["self_similarity"], atol=0.03)
 
