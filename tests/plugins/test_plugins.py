@@ -57,30 +57,17 @@ def test_a_broken_plugin_is_named_and_leaves_nothing_behind() -> None:
         register("new", print)
         register("bert", print)
 
-    def wrong_argument(self: object, registrar: Register) -> None: ...
-
-    def unknown_hook(self: object, register: Register) -> None: ...
-
-    def no_factory(self: object, register: Register) -> None:
-        register("x", "not callable")  # type: ignore[arg-type]
-
     def raises(self: object, register: Register) -> None:
         raise ValueError("boom")
 
-    def unmarked(self: object, register: Register) -> None: ...
-
-    def config_folders(self: object, register: Register) -> None: ...
-
-    def no_hook(self: object) -> None: ...
-
     plugins = [
-        ("unmarked", type("Unmarked", (), {"register_models": unmarked})()),
-        ("folder", _plugin(config_folders=config_folders)),
-        ("empty", type("Empty", (), {"helper": no_hook})()),
+        ("unmarked", type("Unmarked", (), {"register_models": lambda self, register: None})()),
+        ("folder", _plugin(config_folders=lambda self, register: None)),
+        ("empty", type("Empty", (), {"helper": lambda self: None})()),
         ("taken", _plugin(register_models=taken)),
-        ("argument", _plugin(register_models=wrong_argument)),
-        ("hook", _plugin(register_modles=unknown_hook)),
-        ("callable", _plugin(register_metrics=no_factory)),
+        ("argument", _plugin(register_models=lambda self, registrar: None)),
+        ("hook", _plugin(register_modles=lambda self, register: None)),
+        ("callable", _plugin(register_metrics=lambda self, register: register("x", "not callable"))),
         ("raising", _plugin(register_datasets=raises)),
         ("good", Good()),
     ]
@@ -211,115 +198,54 @@ def bits(tmp_path: Path, registry: Any, **arguments: Any) -> Any:
     return of(config(tmp_path, registry, model={"name": "bits", **arguments}), CORPUS)
 
 
-class Faults:
-    """A plugin whose every part fails in use."""
-
-    @hookimpl
-    def register_models(self, register: Register) -> None:
-        register("bad_model", _BadModel)
-        register("no_model", dict)
-        register("unbuilt", _unbuilt)
-
-    @hookimpl
-    def register_datasets(self, register: Register) -> None:
-        register("no_corpus", list)
-
-    @hookimpl
-    def register_controls(self, register: Register) -> None:
-        register("bad_text", _BadText)
-        register("bad_rows", _BadRows)
-
-    @hookimpl
-    def register_transforms(self, register: Register) -> None:
-        register("bad_transform", _BadTransform)
-
-    @hookimpl
-    def register_metrics(self, register: Register) -> None:
-        register("bad_metric", _BadMetric)
-
-    @hookimpl
-    def register_baselines(self, register: Register) -> None:
-        register("bad_baseline", _BadBaseline)
-
-
-class _BadModel(Encoder):
+class _Ones(Encoder):
     name, n_layers, dim = "anything", 1, 2
 
-    def encode(self, batch: Any) -> Any:
-        raise ZeroDivisionError("by purpose")
-
-
-class _GoodModel(_BadModel):
     def encode(self, batch: Any) -> Any:
         for s in batch:
             yield EncodedSentence(s.words, np.ones((1, len(s.words), 2), np.float32))
 
 
-def _unbuilt() -> None:
-    raise RuntimeError("no weights")
+def _fails(*args: Any) -> Any:
+    raise KeyError("by purpose")
 
 
-class _BadText(Control):
-    def corpus(self, corpus: Corpus, seed: int) -> Any:
-        return [s.words for s in corpus.sentences]
-
-
-class _BadRows(Control):
-    def left_out(self, store: Any, occurrences: Any) -> np.ndarray:
-        raise KeyError("by purpose")
-
-
-class _BadTransform(Transform):
-    def fit(self, x: np.ndarray) -> None: ...
-
-    def apply(self, x: np.ndarray) -> np.ndarray:
-        return x
-
-
-class _BadMetric(GroupMean):
-    over = "word"
-
-    def score(self, x: np.ndarray) -> np.ndarray:
-        raise KeyError("by purpose")
-
-
-class _BadBaseline(Baseline):
-    name = "bad"
-
-    def groups(self, occurrences: Any, rng: Any) -> Any:
-        raise KeyError("by purpose")
+def part(base: type, **members: Any) -> type:
+    return type("Bad", (base,), members)
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "message"),
+    ("kind", "factory", "message"),
     [
-        ("model", "bad_model", "failed on a batch of 6 sentences, after 0 of them"),
-        ("model", "no_model", "is no encoder: dict doesn't derive from ctxexp.Encoder"),
-        ("model", "unbuilt", "could not be built: RuntimeError: no weights; check it with: python -m ctxexp"),
-        ("dataset", "no_corpus", "expected a Corpus or TextStream, got list"),
-        ("control", "bad_text", "control 'BadText': corpus() gave list; expected a Corpus"),
-        ("control", "bad_rows", "the control failed: KeyError: 'by purpose'"),
-        ("transform", "bad_transform", "fit() gave NoneType at layer 0; end it with `return self`"),
-        ("metric", "bad_metric", "failed at layer 0, word 'bank' (or one of 1 more of 6 rows): KeyError: 'by purpose'"),
-        ("baseline", "bad_baseline", "baseline 'bad' failed: KeyError: 'by purpose'"),
+        ("model", part(_Ones, encode=_fails), "failed on a batch of 6 sentences, after 0 of them"),
+        ("model", dict, "is no encoder: dict doesn't derive from ctxexp.Encoder"),
+        ("model", lambda: 1 / 0, "could not be built: ZeroDivisionError: division by zero; check it with: python -m"),
+        ("dataset", list, "expected a Corpus or TextStream, got list"),
+        ("control", part(Control, corpus=lambda self, corpus, seed: []), "corpus() gave list; expected a Corpus"),
+        ("control", part(Control, left_out=_fails), "the control failed: KeyError: 'by purpose'"),
+        (
+            "transform",
+            part(Transform, fit=lambda self, x: None, apply=_fails),
+            "fit() gave NoneType at layer 0; end it",
+        ),
+        ("metric", part(GroupMean, over="word", score=_fails), "failed at layer 0, word 'bank' (or one of 1 more of 6"),
+        ("baseline", part(Baseline, name="bad", groups=_fails), "baseline 'bad' failed: KeyError: 'by purpose'"),
     ],
 )
-def test_what_fails_names_its_plugin(tmp_path: Path, kind: str, name: str, message: str) -> None:
-
-    registry = registry_of([("faults", Faults())])
+def test_what_fails_names_its_plugin(tmp_path: Path, kind: str, factory: Any, message: str) -> None:
+    registry = registry_of()
     supplier = PluginVersion("faults", "ctxexp-faults", "0.9")
-    for key, made in registry.offers.items():
-        registry.offers[key] = replace(made, supplier=made.supplier and supplier)
-    offer(registry, "model", "good_model", _GoodModel)
-    node = {"name": name}
-    chosen = {"model": {"name": "good_model"}, kind: {name: node} if kind == "metric" else node}
+    registry.offers[kind, "faulty"] = replace(offer(registry, kind, "faulty", factory), supplier=supplier)
+    offer(registry, "model", "ones", _Ones)
+    node = {"name": "faulty"}
+    chosen = {"model": {"name": "ones"}, kind: {"faulty": node} if kind == "metric" else node}
     whole = config(tmp_path, registry, **chosen)
     if kind != "dataset":
         whole = of(whole, CORPUS)
     with pytest.raises(CtxexpError) as caught:
         Experiment(whole).run(tmp_path)
     assert message in str(caught.value)
-    assert f"{kind} {name!r}" in str(caught.value)
+    assert f"{kind} 'faulty'" in str(caught.value)
     assert "plugin 'faults' (ctxexp-faults 0.9)" in str(caught.value)
 
 

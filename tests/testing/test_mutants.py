@@ -220,10 +220,6 @@ def _centres_in_place(self: Running, group: Group) -> None:
     group.x[:] -= group.x.mean(axis=0)
 
 
-def _first_value(self: Running, group: Group) -> None:
-    self.values.append(float(group.x[0, 0]))
-
-
 def _in_its_type(self: Running, group: Group) -> None:
     self.values.append(float((group.x + group.x.dtype.type(1e6)).mean()) - 1e6)
 
@@ -243,7 +239,8 @@ def _refuses(self: Any, x: np.ndarray) -> Any:
 
 
 def declares(*invariances: str) -> Any:
-    return running(update=_first_value, invariances=frozenset(invariances))
+    first_value = lambda self, group: self.values.append(float(group.x[0, 0]))  # noqa: E731
+    return running(update=first_value, invariances=frozenset(invariances))
 
 
 share, running, similarity = mutants(Share), mutants(Running), mutants(SelfSimilarity)
@@ -370,33 +367,13 @@ def _notes_itself(self: Upper, corpus: Corpus, seed: int) -> Corpus:
     return corpus
 
 
-def _own_generator(self: Upper, corpus: Corpus, seed: int) -> Corpus:
-    return Shuffled().corpus(corpus, int(np.random.default_rng().integers(1 << 30)))  # type: ignore[no-any-return]
-
-
-def _senses_stay(self: Upper, corpus: Corpus, seed: int) -> Corpus:
-    return replace(Shuffled(how="order").corpus(corpus, seed), senses=corpus.senses)
-
-
 def _pairs_turn(self: Upper, corpus: Corpus, seed: int) -> Corpus:
     last = len(corpus.sentences) - 1
     return replace(corpus, pairs=tuple(replace(pair, first=last - pair.first) for pair in corpus.pairs))
 
 
-def _gold_twice(self: Upper, corpus: Corpus, seed: int) -> Corpus:
-    return replace(corpus, pairs=(*corpus.pairs, corpus.pairs[0]))
-
-
 def _counts(self: Upper, store: Any, occurrences: Any, calls: Any = count(1)) -> np.ndarray:  # noqa: B008  # shared on purpose
     return np.asarray(occurrences.places == next(calls))
-
-
-def _writes(self: Upper, store: Any, occurrences: Any) -> None:
-    store.layer(0)[:] = 0
-
-
-def _sorts(self: Upper, store: Any, occurrences: Any) -> None:
-    occurrences.places.sort()
 
 
 def _nameless(self: Upper, encoder: Encoder) -> Encoder:
@@ -405,18 +382,24 @@ def _nameless(self: Upper, encoder: Encoder) -> Encoder:
     return alone
 
 
-control = mutants(Upper)
+control, draws = mutants(Upper), count()
 CONTROLS = [
     (control(corpus=_notes_itself), "corpus() changes the corpus"),
-    (control(corpus=_own_generator), "draw from a generator of the seed"),
-    (control(corpus=_senses_stay), "senses follow their word"),
+    (control(corpus=lambda self, text, seed: Shuffled().corpus(text, next(draws))), "from a generator of the seed"),
+    (
+        control(corpus=lambda self, text, _: replace(Shuffled(how="order").corpus(text, 0), senses=text.senses)),
+        "senses follow their word",
+    ),
     (control(corpus=_pairs_turn), "pairs point to others"),
-    (control(corpus=_gold_twice), "another gold value, or is there twice"),
+    (
+        control(corpus=lambda self, text, _: replace(text, pairs=(*text.pairs, text.pairs[0]))),
+        "another gold value, or is there twice",
+    ),
     (control(encoder=_nameless), "of the same name"),
     (control(left_out=lambda self, store, o: np.flatnonzero(o.places == 2)), "left_out() gave int64 of shape ("),
-    (control(left_out=_writes), "read-only"),
+    (control(left_out=lambda self, store, o: store.layer(0).fill(0)), "read-only"),
     (control(left_out=_counts), "asked a second time it leaves out other rows"),
-    (control(left_out=_sorts), "left_out() changes the occurrences"),
+    (control(left_out=lambda self, store, o: o.places.sort()), "left_out() changes the occurrences"),
     (control(left_out=lambda self, store, o: np.ones(len(o.places), bool)), "True is for what is not measured"),
 ]  # fmt: skip
 
