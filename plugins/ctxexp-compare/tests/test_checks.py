@@ -167,7 +167,7 @@ def test_two_causes_together_are_both_named(pipelines: Callable[[str], Pipelines
     """One behind the other; where nothing fits, no cause is."""
     made, texts = pipelines("bert"), bench.TEXTS[:12]
     full = made.full
-    plants: dict[str, dict[str, Any]] = {
+    plants = {
         "pooling and prompt": {"read": partial(full.ids, prompt=""), "pool": partial(full.pool, pooling="cls")},
         "another layer and prompt": {"read": partial(full.ids, prompt="query: "), "layer": 2},
     }
@@ -395,7 +395,6 @@ def planted_pipelines(network: Path) -> dict[str, tuple[Any, str, str]]:
         next(iter(redrawn[0].parameters()))[7:9] *= 1.1
     norm, order = modules.Normalize(), (modules.Normalize(), dense())
     other = {"prompts": {"query": "the river: "}, "default_prompt_name": "query"}
-    prompts: Any = PROMPT["prompts"]
     return {
         "": (made(), "", "same"),
         "projection": (made([dense(seed=1), norm]), "weights", "2_Dense.linear.weight"),
@@ -408,7 +407,7 @@ def planted_pipelines(network: Path) -> dict[str, tuple[Any, str, str]]:
         "bias": (made([dense(bias=False), norm]), "projection", "2_Dense bias True -> -"),
         "prompt": (made(**other), "prompt", "sentence prompt 'the bank: ' -> 'the river: '"),
         "no prompt": (made(default_prompt_name=None), "prompt", "sentence prompt 'the bank: ' -> ''"),
-        "a prompt more": (made(prompts=prompts | {"fact": "x"}), "prompt", "sentence prompt fact - -> 'x'"),
+        "a prompt more": (made(prompts=PROMPT["prompts"] | {"fact": "x"}), "prompt", "sentence prompt fact - -> 'x'"),
         "cls": (made(mode="cls"), "pooling", "sentence mode mean -> cls"),
         "not normalised": (made([dense()]), "projection", "Dense, Normalize -> Transformer, Pooling, Dense"),
         "order": (made(order), "projection", "Transformer, Pooling, Dense, Normalize -> "),
@@ -473,10 +472,10 @@ def test_vectors_of_words_are_compared_where_a_model_has_none_of_texts() -> None
 
 def test_changes_that_no_vector_shows_are_told(pinned: Pin, original: Original) -> None:
     """An embedding row outside of the pinned text, and a position behind its end."""
-    encoder: Any = original.encoder()
+    encoder = original.encoder()
     pieces = {number for one in encoder.tokenizer.encode_batch(list(pinned.texts)) for number in one.ids}
     row = int(np.random.default_rng(daily_seed()).choice(sorted({*range(original.model.config.vocab_size)} - pieces)))
-    changes: dict[str, Change] = {
+    changes = {
         "embeddings.word_embeddings.weight": lambda m: m.embeddings.word_embeddings.weight[row, 0].add_(1e-3),
         "embeddings.position_embeddings.weight": lambda m: m.embeddings.position_embeddings.weight[-1].zero_(),
     }

@@ -278,12 +278,12 @@ DRAWS = np.random.default_rng(0).normal(size=(3, 50)).cumsum(axis=0)
 def told_covariance() -> np.ndarray:
     """Of three layers' scores, one of whose draws has no value, in points."""
     key = Key("sts", "all")
-    one: Any = SimpleNamespace(
+    one = SimpleNamespace(
         by_key={key: Estimates(*np.zeros((3, 3)))},
         replicates={key: np.hstack([DRAWS, [[np.nan], [0.0], [0.0]]])},
         info=SimpleNamespace(model=SimpleNamespace(layers=())),
     )
-    run: Any = SimpleNamespace(keys={"a task": key}, points=100.0)
+    run = SimpleNamespace(keys={"a task": key}, points=100.0)
     return tasks._scores(run, "a task", [one])[1]
 
 

@@ -52,7 +52,7 @@ def found(made: GPT2Model) -> tuple[Sinks, ctxexp.Encoder]:
 
 
 def piece(text: str) -> int:
-    ids: list[int] = AutoTokenizer.from_pretrained(mini("gpt2"))(f"the{text}")["input_ids"]
+    ids = AutoTokenizer.from_pretrained(mini("gpt2"))(f"the{text}")["input_ids"]
     assert len(ids) == 2
     return ids[1]
 

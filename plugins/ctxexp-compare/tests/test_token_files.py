@@ -97,7 +97,7 @@ def some_rows(share: float, change: Callable[[np.ndarray], np.ndarray]) -> Calla
 
 def permute_sentences(vectors: list[np.ndarray]) -> None:
     """The sentences of a third of the text that have as many tokens as another change places with it."""
-    by_length: dict[int, list[int]] = {}
+    by_length = {}
     for i, x in enumerate(vectors):
         by_length.setdefault(x.shape[1], []).append(i)
     pairs = [(own[k], own[k + 1]) for own in by_length.values() for k in range(0, len(own) - 1, 2)]

@@ -167,7 +167,7 @@ def test_spaces_without_words_know_the_free_level_alone() -> None:
 @pytest.mark.nightly
 def test_intervals_cover_zero_for_nothing_and_the_truth_otherwise() -> None:
     """30 small worlds; benchmarks/two_spaces.py has more, and larger ones."""
-    measures: list[TwoSpaces] = [Cka(), MutualNeighbours()]
+    measures = [Cka(), MutualNeighbours()]
     nothing = simulate(measures, 30, shared=0.0, bootstrap=200, n=200)
     for name, (value, held, _) in nothing.items():
         assert abs(value) < 0.02, name

@@ -19,54 +19,47 @@ from ctxexp.errors import ConfigError, DataError
 from tests.composed import run_command_line
 
 WORDS = [[f"w{j}" for j in range(i % 7, i % 7 + 4)] for i in range(1, 60)]
-LENGTHS = [len(own) for own in WORDS]
+HELD = {"words": np.concatenate(WORDS), "lengths": [len(own) for own in WORDS]}
+EVERY = np.float32(np.random.default_rng(0).normal(size=(3, 4 * len(WORDS), 6)) + 1)  # of all words, no two alike
+ARRAYS = np.split(EVERY, len(WORDS), axis=1)  # of each sentence
 
 
-def arrays() -> list[np.ndarray]:
-    """(3, words, 6) of each sentence, no two alike."""
-    rng = np.random.default_rng(0)
-    return [np.float32(rng.normal(size=(3, len(own), 6)) + 1) for own in WORDS]
+def npz(path: Path) -> None:
+    np.savez(path, vectors=EVERY, **HELD)
 
 
-def npz(path: Path) -> Path:
-    held = {"words": np.concatenate(WORDS), "lengths": LENGTHS}
-    np.savez(path.with_suffix(".npz"), vectors=np.concatenate(arrays(), axis=1), **held)
-    return path.with_suffix(".npz")
+def npz_by_layer(path: Path) -> None:
+    np.savez(path, **HELD, **{f"layer_{i}": x for i, x in enumerate(EVERY)})
 
 
-def npz_by_layer(path: Path) -> Path:
-    every = np.concatenate(arrays(), axis=1)
-    held = {"words": np.concatenate(WORDS), "lengths": LENGTHS}
-    np.savez(path.with_suffix(".npz"), **held, **{f"layer_{i}": x for i, x in enumerate(every)})
-    return path.with_suffix(".npz")
-
-
-def parquet(path: Path) -> Path:
+def parquet(path: Path) -> None:
     rows = [
         (i, layer, word, x[layer, j])
-        for i, (own, x) in enumerate(zip(WORDS, arrays(), strict=True))
+        for i, (own, x) in enumerate(zip(WORDS, ARRAYS, strict=True))
         for layer in range(3)
         for j, word in enumerate(own)
     ]
-    file = path.with_suffix(".parquet")
-    pd.DataFrame(rows, columns=["sentence", "layer", "word", "vector"]).to_parquet(file)
-    return file
+    pd.DataFrame(rows, columns=["sentence", "layer", "word", "vector"]).to_parquet(path)
 
 
-def safetensors(path: Path) -> Path:
-    x = torch.from_numpy(np.ascontiguousarray(np.concatenate(arrays(), axis=1).transpose(1, 0, 2)))
-    save_file({"hidden_states": x}, path.with_suffix(".safetensors"), metadata={"words": json.dumps(WORDS)})
-    return path.with_suffix(".safetensors")
+def safetensors(path: Path) -> None:
+    x = torch.from_numpy(np.ascontiguousarray(EVERY.transpose(1, 0, 2)))
+    save_file({"hidden_states": x}, path, metadata={"words": json.dumps(WORDS)})
 
 
 @pytest.fixture(scope="module")
 def expected() -> Results:
-    return ctxexp.measure(ctxexp.from_arrays(arrays(), WORDS), options=["bootstrap=0"], progress=False)
+    return ctxexp.measure(ctxexp.from_arrays(ARRAYS, WORDS), options=["bootstrap=0"], progress=False)
 
 
-@pytest.mark.parametrize("write", [npz, npz_by_layer, parquet, safetensors])
-def test_a_file_gives_what_its_arrays_give(write: Callable[[Path], Path], expected: Results, tmp_path: Path) -> None:
-    file = write(tmp_path / "mine")
+@pytest.mark.parametrize(
+    ("write", "suffix"), [(npz, ".npz"), (npz_by_layer, ".npz"), (parquet, ".parquet"), (safetensors, ".safetensors")]
+)
+def test_a_file_gives_what_its_arrays_give(
+    write: Callable[[Path], None], suffix: str, expected: Results, tmp_path: Path
+) -> None:
+    file = tmp_path / f"mine{suffix}"
+    write(file)
     found = ctxexp.measure("vectors", options=[f"model.path={file}", "bootstrap=0"], progress=False)
     assert found.info.corpus.fingerprint == expected.info.corpus.fingerprint
     assert len(found.measures()) > 3
@@ -77,7 +70,7 @@ def test_a_file_gives_what_its_arrays_give(write: Callable[[Path], Path], expect
 def test_the_command_runs_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    npz(tmp_path / "mine")
+    npz(tmp_path / "mine.npz")
     monkeypatch.chdir(tmp_path)
     words = ["model=vectors", "model.path=mine.npz", "metric=anisotropy", "bootstrap=0", "sink=none"]
     assert run_command_line(words) == 0
@@ -89,21 +82,19 @@ def test_the_command_runs_a_file(
 
 
 def test_layers_keep_the_numbers_of_the_file(tmp_path: Path) -> None:
-    every = np.concatenate(arrays(), axis=1)
-    held = {"words": np.concatenate(WORDS), "lengths": LENGTHS}
-    np.savez(tmp_path / "few.npz", layer_5=every[0], layer_12=every[1], **held)
+    np.savez(tmp_path / "few.npz", layer_5=EVERY[0], layer_12=EVERY[1], **HELD)
     encoder = vectors(path=str(tmp_path / "few.npz"))
     assert (encoder.layers, encoder.n_layers) == ((5, 12), 13)
-    np.savez(tmp_path / "few.npz", layer_0=every[0], layer_1=every[1], layer_2=every[2], **held)
+    npz_by_layer(tmp_path / "few.npz")
     assert vectors(path=str(tmp_path / "few.npz")).layers is None  # read anew, and all of them
 
 
 def test_bad_files_are_refused_in_a_line(tmp_path: Path) -> None:
-    every, words = np.concatenate(arrays(), axis=1), np.concatenate(WORDS)
+    words = HELD["words"]
     cases = {
-        "has no words, or no lengths": {"x": every, "words": words},
-        "sentence 1: vectors of shape": {"a": every[:, :4], "b": every[:, :5], "words": words[:8], "lengths": [4, 4]},
-        "expected different whole numbers": {"a3": every[0], "b3": every[1], "words": words, "lengths": LENGTHS},
+        "has no words, or no lengths": {"x": EVERY, "words": words},
+        "sentence 1: vectors of shape": {"a": EVERY[:, :4], "b": EVERY[:, :5], "words": words[:8], "lengths": [4, 4]},
+        "expected different whole numbers": {"a3": EVERY[0], "b3": EVERY[1], **HELD},
     }
     for match, held in cases.items():
         np.savez(tmp_path / "bad.npz", **held)

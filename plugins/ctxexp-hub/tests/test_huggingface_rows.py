@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -61,7 +60,7 @@ def test_files_of_each_format_are_read(tmp_path: Path, write: Callable[..., None
 
 def test_sentences_documents_and_limits(tmp_path: Path) -> None:
     jsonl(tmp_path, ROWS, "a")
-    read: Any = partial(huggingface, path=str(tmp_path / "a.jsonl"))
+    read = partial(huggingface, path=str(tmp_path / "a.jsonl"))
     assert len(read().sentences) == 40
     assert len(read(sentences="line").sentences) == 80
     assert read(documents="id").documents == tuple(i // 3 for i in range(40))

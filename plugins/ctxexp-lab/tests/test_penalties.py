@@ -58,7 +58,7 @@ def test_a_penalty_and_its_gradient_are_the_definition_s(penalty: Any, naive: An
 def test_the_loss_has_the_mean_over_layers(model: str, text: Path, tmp_path: Path) -> None:
     plain = TrainingRun(config(model, text, tmp_path / "a", "steps=9", *ROWS)).learner
     fined = TrainingRun(config(model, text, tmp_path / "b", "steps=9", *ROWS, "context_penalty=2.0")).learner
-    read: list[torch.Tensor] = []
+    read = []
     plain.base.register_forward_pre_hook(lambda _, args: read.append(args[0]))
     loss = plain.loss(2, 9)
     hidden = plain.base(read[0], output_hidden_states=True).hidden_states[1:]

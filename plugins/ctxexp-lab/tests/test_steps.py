@@ -108,7 +108,7 @@ def test_the_verb_refuses_wrong_checkpoints(copied: Path, monkeypatch: pytest.Mo
     shutil.copy(copied / "step4" / "model.safetensors", copied / "step2")
     with pytest.raises(DataError, match=r"step2 and step4 have the same weights. With check=false they are measured"):
         steps(str(copied))
-    typed: list[list[str]] = []
+    typed = []
     monkeypatch.setattr("ctxexp.command.application.run_experiment", lambda words: typed.append(words) or 0)
     assert Verb("steps", steps)([str(copied), "check=false", "metric=word_norm"]) == 0
     [words] = typed

@@ -60,7 +60,7 @@ def test_transformers_trainer_reports_and_stops(tmp_path: Path, is_attached: boo
         str(tmp_path), max_steps=STEPS, per_device_train_batch_size=2, report_to=[], use_cpu=True, disable_tqdm=True,
         save_strategy="no", logging_strategy="no", learning_rate=1e-9,
     )  # fmt: skip
-    data: Any = [{"input_ids": one, "labels": one} for one in ids]
+    data = [{"input_ids": one, "labels": one} for one in ids]
     curves = made_curves(stop_when="anisotropy > .95")
     callbacks = [Collapse] if is_attached else [Collapse, curves]
     trainer = Trainer(network(), arguments, train_dataset=data, processing_class=tokenizer(), callbacks=callbacks)

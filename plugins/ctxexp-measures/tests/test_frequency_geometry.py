@@ -13,7 +13,6 @@ import pytest
 from ctxexp_measures.frequency import geometry as by_rank
 from ctxexp_measures.frequency import projection
 from ctxexp_measures.frequency.metric import FrequencyGeometry
-from ctxexp_measures.frequency.neighbours import NeighbourMeasure
 from ctxexp_measures.frequency.projection import project
 from ctxexp_measures.frequency.ranks import ranks, read_list, vocabulary_list, vocabulary_ranks
 from scipy.stats import spearmanr
@@ -28,7 +27,7 @@ from tests.metric_tester import Case, MetricTester, Statistics, groups_of, rows
 from .test_neighbours import double_loop
 
 BINS = (0, 5, 20, 60)
-NEIGHBOURS: tuple[NeighbourMeasure, ...] = ("l2", "dot", "cosine")
+NEIGHBOURS = ("l2", "dot", "cosine")
 
 
 class WithoutText(FrequencyGeometry):
@@ -44,7 +43,7 @@ def geometry(*args: Any, **choices: Any) -> dict[str, float]:
 
 def of_bins(x: np.ndarray, rank: np.ndarray, k: int, *, same: bool) -> dict[str, list[float]]:
     """Means of each bin, from the definitions: norm, l2, dot, cosine."""
-    found: dict[str, list[float]] = {"norm": [], "l2": [], "dot": [], "cosine": []}
+    found = {"norm": [], "l2": [], "dot": [], "cosine": []}
     for first, last in pairwise(BINS):
         members = [i for i in range(len(x)) if first <= rank[i] < last]
         among, at = (x[members], slice(None)) if same else (x, members)
@@ -58,7 +57,7 @@ def of_words(groups: Sequence[Group], *, same: bool) -> Statistics:
     """Words by their counts, then by name; each its mean."""
     ordered = sorted(groups, key=lambda group: (-len(group.x), str(group.key)))
     x, rank = np.array([group.x.mean(0) for group in ordered]), np.arange(len(groups))
-    found: dict[str, float] = {}
+    found = {}
     for k in (2, 3):
         expected = of_bins(x, rank, k, same=same)
         for i, (first, last) in enumerate(pairwise(BINS)):

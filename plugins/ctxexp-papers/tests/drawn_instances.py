@@ -115,14 +115,14 @@ def noise_similarities(rng: np.random.Generator) -> list[tuple[list[float], list
     from ctxexp_compare import MutualNeighbours, Sample
 
     rows = 100
-    width: tuple[list[float], list[float]] = ([], [])
+    width = ([], [])
     for d in (16, 64, 256):
         x, y = rng.normal(size=(2, rows, d))
         width[0].append(biased_cka(x, y))
         width[1].append(float(np.mean([biased_cka(x, y[rng.permutation(rows)]) for _ in range(5)])))
     measure, sample = MutualNeighbours(), Sample(np.arange(rows))
     sides = [[measure.prepare_side(x, sample) for x in rng.normal(size=(9, rows, 16))] for _ in range(3)]
-    depth: tuple[list[float], list[float]] = ([], [])
+    depth = ([], [])
     for n in (1, 3, 9):
         for values, other in zip(depth, sides[1:], strict=True):  # noise is its own exchange
             values.append(max(measure.score(a, b).value for a in sides[0][:n] for b in other[:n]))

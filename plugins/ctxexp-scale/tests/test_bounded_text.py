@@ -62,7 +62,7 @@ def test_the_choice_depends_on_neither_order_nor_cuts(
 def _naive(corpus: Corpus, limits: BoundOptions) -> tuple[set[tuple[str, int]], set[str]]:
     """The chosen occurrences and whole sentences by the definition, everything in memory."""
     distinct = deduplicate(corpus)
-    occurrences: dict[str, list[tuple[int, str, int]]] = defaultdict(list)
+    occurrences = defaultdict(list)
     for sentence in distinct.sentences:
         for i, unit in enumerate(sentence.words):
             if (form := limits.form(unit)) is not None:

@@ -247,7 +247,7 @@ def test_workers_end_with_their_driver(tmp_path: Path) -> None:
         driver = subprocess.Popen(
             [sys.executable, "-m", "ctxexp", *COMMAND], cwd=tmp_path, env=env, stdout=said, stderr=said
         )
-    workers: list[int] = []
+    workers = []
     while len(workers) < 2:
         time.sleep(0.05)
         assert driver.poll() is None, (tmp_path / "said").read_text()
