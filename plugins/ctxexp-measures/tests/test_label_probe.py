@@ -190,31 +190,25 @@ def test_a_tagged_text_is_read(tmp_path: Path) -> None:
 
 
 def test_conll_u_is_read(tmp_path: Path) -> None:
+    """All that its columns say: ranges of words, empty ones and comments are none, a number is."""
     file = tmp_path / "a.conllu"
     word = "{0}\t{1}\tlemma\t{2}\t_\t_\t0\troot\t_\t_\n"
     file.write_text(
-        "# newdoc id = a\n# text = vámonos\n1-2\tvámonos\t_\t_\t_\t_\t_\t_\t_\t_\n"
-        + word.format(1, "vamos", "VERB") + word.format(2, "nos", "PRON") + "\n# newdoc id = b\n"
-        + word.format(1, "Fin", "NOUN") + "1.1\tx\t_\t_\t_\t_\t_\t_\t_\t_\n\n"
+        "\ufeff# newdoc id = a\n# text\t= vámonos\n1-2\tvámonos\t_\t_\t_\t_\t_\t_\t_\t_\n"
+        + word.format(1, "vamos", "VERB") + word.format(2, "nos", "PRON") + word.format(3, "1990-95", "NUM")
+        + "\n# newdoc id = b\n" + word.format(1, "Fin", "NOUN") + "1.1\tx\t_\t_\t_\t_\t_\t_\t_\t_\n\n",
+        "utf-8",
     )  # fmt: skip
-    corpus = tagged(path=str(file), word=2, label=4)
-    assert [s.words for s in corpus.sentences] == [("vamos", "nos"), ("Fin",)]
-    assert corpus.tags["label"] == (("VERB", "PRON"), ("NOUN",))
+    corpus = tagged(path=str(file))
+    assert [s.words for s in corpus.sentences] == [("vamos", "nos", "1990-95"), ("Fin",)]
+    assert corpus.tags["label"] == (("VERB", "PRON", "NUM"), ("NOUN",))
     assert corpus.documents == (1, 2)
+    assert tagged(path=str(file), word=2, label=3).tags["label"][1] == ("lemma",)
 
 
-# --- figure -----------------------------------------------------------------------------------------------
-
-
-def test_numbers_are_words_and_comments_are_none(tmp_path: Path) -> None:
-    """Of a file of words nothing is a range, of CoNLL-U everything is what its columns say; a mark is no word."""
+def test_of_a_file_of_words_numbers_and_marks_are_words(tmp_path: Path) -> None:
     file = tmp_path / "a.tsv"
     file.write_text(
         "\ufeff# text =\tIn 1990-95\r\nIn\tADP\r\n1990-95\tNUM\r\n3.5\tNUM\r\n#\tSYM\r\n#tag\tX\r\n", "utf-8"
     )
     assert [s.words for s in tagged(path=str(file)).sentences] == [("In", "1990-95", "3.5", "#", "#tag")]
-    rows = ["# text\t= x", "1-2\tdu\t_\t_", "1\tde\tde\tADP", "2\tle\tle\tDET", "2.1\tno\tno\tX", "3\t1990-95\t_\tNUM"]
-    (tmp_path / "a.conllu").write_text("\ufeff" + "\n".join(rows), "utf-8")
-    corpus = tagged(path=str(tmp_path / "a.conllu"))
-    assert [s.words for s in corpus.sentences] == [("de", "le", "1990-95")]
-    assert corpus.tags["label"] == (("ADP", "DET", "NUM"),)
