@@ -6,6 +6,7 @@ import itertools
 import math
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from scipy.stats import pearsonr
 
 from ctxexp.errors import ConfigError, ModelError
 from ctxexp.models.transformer.checkpoint import folder_checkpoint
+from tests import naive
 from tests.tiny_models import SHORT_TEXTS, with_head
 
 LINES = [*SHORT_TEXTS, "the quick dog by the bank", "the quick fox jumps over the dog", "by the bank by the river"]
@@ -77,65 +79,62 @@ def made(n: int = 120, size: int = 40, d: int = 6, *, seed: int = 0, bias: bool 
     return ContextStates("masked", hidden, ends, np.arange(n) // 3, output, counts, following, bias)
 
 
-def test_correlations_are_those_of_naive_loops() -> None:
+def met(states: ContextStates) -> np.ndarray:
+    """How often each piece is followed by each."""
+    joint = np.zeros((len(states.counts),) * 2)
+    np.add.at(joint, tuple(states.following.T), 1)
+    return joint
+
+
+def test_correlations_are_those_of_their_definitions() -> None:
     states = made()
     got = link(states, pieces=1000, least=5, replicates=0)
-    products, pmi, log_p, within = [], [], [], []
-    occurring = [x for x in range(40) if states.counts[x]]
-    p = states.counts / states.counts.sum()
-    for h in states.hidden:
-        logits = [math.fsum(a * b for a, b in zip(h, w, strict=True)) for w in states.output]
-        z = math.log(math.fsum(math.exp(v) for v in logits))
-        mine = [(logits[x], logits[x] - z - math.log(p[x]), math.log(p[x])) for x in occurring]
-        within.append([pearsonr(*np.array(mine).T[[0, k]])[0] for k in (1, 2)])
-        for a, b, c in mine:
-            products.append(a), pmi.append(b), log_p.append(c)
-    assert got["own_pmi"].value == pytest.approx(pearsonr(products, pmi)[0])
-    assert got["log_p"].value == pytest.approx(pearsonr(products, log_p)[0])
-    assert [got["own_pmi_within"].value, got["log_p_within"].value] == pytest.approx(np.mean(within, axis=0))
-    bias = [states.output[x, -1] for x in occurring]
-    assert got["bias_log_p"].value == pytest.approx(pearsonr(bias, [math.log(p[x]) for x in occurring])[0])
 
-    pairs = Counter(map(tuple, states.following.tolist()))
-    firsts, seconds, total = Counter(states.following[:, 0]), Counter(states.following[:, 1]), len(states.following)
-    rows = []
-    for (y, x), n in pairs.items():
-        mine = [h for h, end in zip(states.hidden, states.ends, strict=True) if end == y]
-        if n >= 5 and mine:
-            value = math.log(n * total / (firsts[y] * seconds[x]))
-            rows.append((np.mean(mine, axis=0) @ states.output[x], value, math.log(seconds[x] / total)))
+    def correlation(a: np.ndarray, b: np.ndarray) -> Any:
+        return pytest.approx(pearsonr(np.ravel(a), np.ravel(b)).statistic)
+
+    occurring = states.counts > 0
+    log_p = np.log(states.counts[occurring] / states.counts.sum())
+    logits = states.hidden @ states.output.T
+    products = logits[:, occurring]
+    pmi = products - np.log(np.exp(logits).sum(axis=1, keepdims=True)) - log_p
+    assert got["own_pmi"].value == correlation(products, pmi)
+    assert got["log_p"].value == correlation(products, np.broadcast_to(log_p, pmi.shape))
+    within = [(pearsonr(*own).statistic, pearsonr(own[0], log_p).statistic) for own in zip(products, pmi, strict=True)]
+    assert [got["own_pmi_within"].value, got["log_p_within"].value] == pytest.approx(np.mean(within, axis=0))
+    assert got["bias_log_p"].value == correlation(states.output[occurring, -1], log_p)
+
+    joint, rows = met(states), []
+    firsts, seconds, total = joint.sum(axis=1), joint.sum(axis=0), joint.sum()
+    for y, x in np.argwhere(joint >= 5):
+        own = states.hidden[states.ends == y]
+        if len(own):
+            counted = math.log(joint[y, x] * total / (firsts[y] * seconds[x]))
+            rows.append((own.mean(axis=0) @ states.output[x], counted, math.log(seconds[x] / total)))
     product, counted, frequency = np.array(rows).T
-    assert got["counted_pmi"].value == pytest.approx(pearsonr(product, counted)[0])
-    assert got["counted_log_p"].value == pytest.approx(pearsonr(product, frequency)[0])
+    assert got["counted_pmi"].value == correlation(product, counted)
+    assert got["counted_log_p"].value == correlation(product, frequency)
     left = [v - np.polyval(np.polyfit(frequency, v, 1), frequency) for v in (product, counted)]
-    assert got["counted_pmi_given_log_p"].value == pytest.approx(pearsonr(*left)[0])
+    assert got["counted_pmi_given_log_p"].value == correlation(*left)
 
 
 def test_the_second_order_leaves_out_pieces_that_meet() -> None:
     states = made(d=4)
     last, of_states, of_next = second_order_pairs(states, 30)
-    pairs, total = Counter(map(tuple, states.following.tolist())), len(states.following)
-    firsts, seconds = Counter(states.following[:, 0]), Counter(states.following[:, 1])
-    k = len(last)
+    joint, k = met(states), len(last)
     assert 15 < k <= 30
-    met = 0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        pmi = np.log(joint * joint.sum() / np.outer(joint.sum(axis=1), joint.sum(axis=0)))
+    positive = np.where(pmi > 0, pmi, 0)
     for i, j in itertools.combinations(range(k), 2):
         y, z = last[i], last[j]
-        if pairs[y, z] or pairs[z, y]:
+        if joint[y, z] or joint[z, y]:
             assert math.isnan(of_next[i, j])
-            met += 1
             continue
-        one, other = (
-            [
-                max(0, math.log(pairs[end, x] * total / (firsts[end] * seconds[x]))) if pairs[end, x] else 0
-                for x in range(40)
-            ]
-            for end in (y, z)
-        )
-        assert of_next[i, j] == pytest.approx(np.dot(one, other) / np.linalg.norm(one) / np.linalg.norm(other))
-        a, b = (states.hidden[states.ends == end].mean(axis=0)[:-1] for end in (y, z))
-        assert of_states[i, j] == pytest.approx(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
-    assert 0 < met < k * (k - 1) / 2
+        assert of_next[i, j] == pytest.approx(naive.cosine(positive[y], positive[z]))
+        means = (states.hidden[states.ends == end].mean(axis=0)[:-1] for end in (y, z))
+        assert of_states[i, j] == pytest.approx(naive.cosine(*means))
+    assert 0 < np.isnan(of_next[np.triu_indices(k, 1)]).sum() < k * (k - 1) / 2
 
 
 def test_a_planted_link_is_beyond_chance_and_none_within() -> None:
@@ -143,9 +142,7 @@ def test_a_planted_link_is_beyond_chance_and_none_within() -> None:
     outside = [k for k, v in none.items() if math.isfinite(v.chance_low) and not v.chance_low < v.value < v.chance_high]
     assert len(outside) <= 2  # of nine levels that hold 95% each
     states = made(400, 60, seed=1, bias=False)
-    joint = np.zeros((60, 60))
-    np.add.at(joint, tuple(states.following.T), 1)
-    planted = np.log(joint + 0.1)  # products that are log p(x, y)
+    planted = np.log(met(states) + 0.1)  # products that are log p(x, y)
     own = np.c_[np.eye(60)[states.ends], np.ones(400)]
     linked = ContextStates("causal", own, states.ends, states.texts, np.c_[planted.T, np.zeros(60)], states.counts,
                            states.following, False)  # fmt: skip
