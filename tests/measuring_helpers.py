@@ -212,11 +212,14 @@ class Hashed(Encoder):
 
     name, n_layers, dim = "hashed", 2, 16
 
+    def in_context(self, words: np.ndarray) -> np.ndarray:
+        """A sentence's words (n, dim), mixed."""
+        return words + words.mean(axis=0)  # type: ignore[no-any-return]
+
     def encode(self, batch: Sequence[Sentence]) -> Iterable[EncodedSentence]:
         for sentence in batch:
             words = np.stack([np.random.default_rng(list(w.encode())).normal(size=self.dim) for w in sentence.words])
-            mixed = words + words.mean(axis=0)
-            yield EncodedSentence(sentence.words, np.stack([words, mixed]).astype(np.float32))
+            yield EncodedSentence(sentence.words, np.stack([words, self.in_context(words)]).astype(np.float32))
 
 
 class Lengths(GroupMean):

@@ -331,16 +331,7 @@ def test_tables_list_words_and_their_extremes(measured: Measured) -> None:
     }  # fmt: skip
 
 
-class Rank(GroupMean):
-    """A plugin's group mean: a word's rank share, from a function of one group."""
-
-    over = "word"
-
-    def score(self, x: np.ndarray) -> np.ndarray:
-        return np.linalg.matrix_rank(x) / min(x.shape[-2:])
-
-
-class Centres(Rank):
+class Centres(Lengths):
     """Changes what it is lent, which the metrics after it measure too."""
 
     def score(self, x: np.ndarray) -> np.ndarray:
@@ -348,12 +339,12 @@ class Centres(Rank):
         return np.linalg.norm(x, axis=(-1, -2))
 
 
-class Misshapen(Rank):
+class Misshapen(Lengths):
     def score(self, x: np.ndarray) -> np.ndarray:
         return np.zeros((*x.shape[:-2], 2))
 
 
-class Forgets(Rank):
+class Forgets(Lengths):
     def _group_scores(self) -> GroupScores:
         keys, scores, _ = super()._group_scores()
         return GroupScores(keys[1:], scores[1:])
