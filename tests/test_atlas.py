@@ -81,7 +81,6 @@ REFUSED: dict[str, tuple[Change, str]] = {
         lambda row: row["curves"]["self_similarity/raw"].update(high=[0.5]),
         "expected low <= value",
     ),
-    "a word more": (lambda row: row.update(note="mine"), "note: Extra inputs are not permitted"),
     "no run": (lambda row: row.pop("run"), "run: Field required"),
 }
 
