@@ -114,12 +114,14 @@ def test_items_give_the_interval_where_tasks_are_few() -> None:
     covariance = np.stack([np.eye(3) * 4.0] * 2)
     chosen = choose(table(np.array([[50.0, 60.0, 55.0]] * 2), covariance=covariance))
     assert chosen.over == "items"
-    with pytest.raises(MetricError, match=r"over=tasks: 2 tasks; expected 8 or more"):
-        choose(table(np.ones((2, 3)), covariance=covariance), over="tasks")
-    with pytest.raises(MetricError, match="mine: 2 tasks by their scores alone; expected 8 or more"):
-        choose(table(np.ones((2, 3))))
-    with pytest.raises(MetricError, match="task 1 has no score at layer 2; leave the task out"):
-        choose(table(np.array([[1.0, 2.0, 3.0], [1.0, 2.0, np.nan]]), covariance=covariance))
+    missing = np.array([[1.0, 2.0, 3.0], [1.0, 2.0, np.nan]])
+    for scores, known, over, said in (
+        (np.ones((2, 3)), covariance, "tasks", "over=tasks: 2 tasks; expected 8 or more"),
+        (np.ones((2, 3)), None, "auto", "mine: 2 tasks by their scores alone; expected 8 or more"),
+        (missing, covariance, "auto", "task 1 has no score at layer 2; leave the task out"),
+    ):
+        with pytest.raises(MetricError, match=said):
+            choose(table(scores, covariance=known), over=over)  # type: ignore[arg-type]
 
 
 def test_sense_neighbours_against_loops() -> None:

@@ -127,10 +127,9 @@ def test_ranks_come_from_counts_order_or_list(tmp_path: Path) -> None:
     assert ranks(["a", "##s", "the"], None, str(listed), read_list(listed)).tolist() == [2, -1, 0]  # no marks: words
     spelled = {"Ġthe": 0, "the": 1, "a": 2}  # a list of this very vocabulary's pieces
     assert ranks(tokens, counts, "list", spelled).tolist() == [-1, 2, 0, -1, 1]
-    listed.write_text("the\n\nof\nthe\n", encoding="utf-8")
-    assert read_list(listed) == {"the": 0, "of": 1}
-    listed.write_text("the\t9\nof\t8\n", encoding="utf-8-sig")  # with a byte order mark, as some editors save it
-    assert read_list(listed) == {"the": 0, "of": 1}
+    for text, encoding in (("the\n\nof\nthe\n", "utf-8"), ("the\t9\nof\t8\n", "utf-8-sig")):  # as some editors save it
+        listed.write_text(text, encoding=encoding)
+        assert read_list(listed) == {"the": 0, "of": 1}
 
 
 def fed(metric: FrequencyGeometry, groups: list[tuple[str, np.ndarray]]) -> FrequencyGeometry:

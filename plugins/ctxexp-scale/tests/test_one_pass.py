@@ -234,20 +234,25 @@ def test_a_model_gives_what_stored_rows_give(tmp_path: Path) -> None:
     compare(three, stored, within=1e-7, names=lost)
 
 
+def traced(folder: Path, *, shards: int, **choices: Any) -> Results:
+    """Of ten sentences a shard."""
+    text = numbered_corpus(10 * shards)
+    return in_one_pass(folder, text, TracingEncoder(folder), "batch_tokens=20", shards=shards, **choices)
+
+
 def test_a_stop_loses_one_shard(tmp_path: Path) -> None:
-    text = numbered_corpus()
-    first = in_one_pass(tmp_path / "alone", text, TracingEncoder(tmp_path / "alone"), "batch_tokens=20", shards=12)
+    first = traced(tmp_path / "alone", shards=12)
     stopped = tmp_path / "stopped"
     with pytest.raises(KeyboardInterrupt):
-        in_one_pass(stopped, text, TracingEncoder(stopped), "batch_tokens=20", shards=12, engine=Stopped(5, 60))
+        traced(stopped, shards=12, engine=Stopped(5, 60))
     before = encoding_counts(stopped)
     (damaged, *_) = sorted(stopped.glob("sums-*/*.npz"))
     damaged.write_bytes(damaged.read_bytes()[:-40])
-    found = in_one_pass(stopped, text, TracingEncoder(stopped), "batch_tokens=20", shards=12)
+    found = traced(stopped, shards=12)
     np.testing.assert_array_equal(found.frame.value, first.frame.value)
     assert found.info.encoded == 8 * 10  # four were kept
     assert sum(encoding_counts(stopped).values()) == sum(before.values()) + 80
-    again = in_one_pass(stopped, text, TracingEncoder(stopped), "batch_tokens=20", shards=12)
+    again = traced(stopped, shards=12)
     assert again.info.encoded == 0
     assert sum(encoding_counts(stopped).values()) == sum(before.values()) + 80
     np.testing.assert_array_equal(again.frame.low, found.frame.low)
@@ -269,9 +274,8 @@ def _flip(path: Path) -> None:
 @pytest.mark.parametrize("damage", ["a copy", "a bit"])
 def test_a_shard_that_is_another_s_is_made_anew(damage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A copy gave n=560 for 540 without a word."""
-    text = numbered_corpus(60)
     here = tmp_path / "here"
-    whole = in_one_pass(here, text, TracingEncoder(here), "batch_tokens=20", shards=6)
+    whole = traced(here, shards=6)
     (folder,) = here.glob("sums-*")
     shard, neighbour = folder / "0002.npz", folder / "0003.npz"
     if damage == "a copy":
@@ -279,13 +283,13 @@ def test_a_shard_that_is_another_s_is_made_anew(damage: str, tmp_path: Path, cap
     else:
         _flip(shard)
     (folder / "0004.killed-1.npz").write_bytes(b"half")
-    again = in_one_pass(here, text, TracingEncoder(here), "batch_tokens=20", shards=6)
+    again = traced(here, shards=6)
     assert "0002.npz can't be taken" in caplog.text
     assert again.info.encoded == 10  # of that shard alone
     assert again.info.corpus.occurrences == whole.info.corpus.occurrences
     np.testing.assert_array_equal(again.frame[["value", "low", "high"]], whole.frame[["value", "low", "high"]])
     assert sorted(path.name for path in folder.iterdir()) == [f"{i:04d}.npz" for i in range(6)]
-    last = in_one_pass(here, text, TracingEncoder(here), "batch_tokens=20", shards=6)
+    last = traced(here, shards=6)
     assert last.info.encoded == 0
 
 
