@@ -219,8 +219,6 @@ def test_documents_end_at_empty_lines_or_file_ends(tmp_path: Path) -> None:
     (tmp_path / "only" / "running.txt").write_text("One day. Two days!\nThree.\n")
     assert text(path=str(tmp_path / "only"), sentences="marks").documents == (0, 0, 1)  # of a line aren't independent
     assert text(path=str(tmp_path / "only")).documents is None
-    with pytest.raises(ConfigError, match=r"dataset.documents='files': no such choice of .*; did you mean 'file'"):
-        text(path=str(tmp_path), documents="files")  # type: ignore[arg-type]
 
 
 def test_a_home_is_put_in(monkeypatch: pytest.MonkeyPatch) -> None:
