@@ -74,9 +74,10 @@ def test_the_sample_is_fair_to_words_and_sentences() -> None:
         limits = BoundOptions(max_contexts=8, max_sentences=10, min_contexts=5, form=str, sample=None, seed=seed)
         one = bound_corpus(text, limits)
         places = ((s, p) for i, s in enumerate(one.sentences) for p in one.bound.of(i))
-        chosen.update((s.text, p) for s, p in places if s.words[p] == "w1")
-        whole.update(s.text for s in one.running)
-    every = [(s.text, i) for s in text.sentences for i, word in enumerate(s.words) if word == "w1"]
+        chosen.update((s.text, p) for s, p in places if s.words[p] == "w9")
+        whole.update(s.text for s, is_whole in zip(one.sentences, one.bound.is_fully_measured, strict=True) if is_whole)
+    every = [(s.text, i) for s in text.sentences for i, word in enumerate(s.words) if word == "w9"]
+    assert len(every) > 30
     assert chisquare([chosen[at] for at in every]).pvalue > 0.01
     assert chisquare([whole[s.text] for s in text.sentences]).pvalue > 0.01
 
