@@ -12,17 +12,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ctxexp import Corpus, Results, Sentence
-from ctxexp.matched_baselines import FrequencyMatched, bands, pool
+from ctxexp import Corpus, Results, Sentence, from_arrays, measure
+from ctxexp.matched_baselines import FrequencyMatched, PositionMatched, bands, pool, strata_baseline
 from ctxexp.maths import contextuality, resampling
 from ctxexp.maths.contextuality import Comparison, LayerContextuality, Uses, strata
 from ctxexp.maths.geometry import chance_corrected, histogram
 from ctxexp.maths.loudness import LayerScale, scaled_by_dimension
-from ctxexp.maths.resampling import Clusters, Curve, Resamples, interval
+from ctxexp.maths.resampling import Clusters, Curve, Resamples, interval, mean_cosine_influence
 from ctxexp.maths.statistics import spearman, summary
 from ctxexp.maths.word_mix import WordMix
 from ctxexp.measuring.word_measures import _add_share, listed_factor
 from ctxexp.metrics.contextuality import Contextuality, Design, _is_near_duplicate
+from ctxexp.occurrences import Groups
 from ctxexp.report.changes import certain_changes, claimed_steps
 from ctxexp.results import Estimates, Key
 from ctxexp.results.values import Values
@@ -162,6 +163,34 @@ def gamma_shares() -> np.ndarray:
     return np.where(high - low > 0.01, high - low, 0.0)
 
 
+def strata_influence(rows: np.ndarray) -> np.ndarray:
+    """That of six rows on their level, where all rows of a stratum are alike: of a row there is no more to know."""
+    rest = Clusters("sentence", len(rows), np.arange(len(rows)), np.arange(len(rows)))
+    group = Groups(["a"], np.array([0, 6]), np.arange(6))
+    occurrences: Any = SimpleNamespace(clusters=rest)
+    strata = np.unique(rows, axis=0, return_inverse=True)[1].ravel()
+    return strata_baseline(rows.__getitem__, occurrences, group, np.arange(len(rows)), strata).influence[:6]
+
+
+def planted_text(*sentences: str) -> Results:
+    """Contextuality and self-similarity of these sentences' words, in vectors by chance."""
+    words = [text.split() for text in sentences]
+    vectors = [np.random.default_rng(i).normal(size=(1, len(text), 4)) for i, text in enumerate(words)]
+    metrics = ["contextuality", "self_similarity"]
+    options = {"words.lower": True, "figures.explorer": 0}
+    return measure(from_arrays(vectors, words), words, metrics=metrics, options=options, bootstrap=20, progress=False)
+
+
+def uses(*forms: str) -> float:
+    """How many uses contextuality compares of a word in these forms, each in a sentence of its own."""
+    return float(planted_text(*(f"{form} s{i}" for i, form in enumerate(forms)))["contextuality", "n"].iloc[0])
+
+
+def is_halved(n: int) -> bool:
+    """Whether a text of so many sentences is."""
+    return "parts_of_the_text" in planted_text(*(f"the bank s{i}" for i in range(n))).tables
+
+
 def cosines_above_0(cosine: float) -> float:
     return histogram(np.array([[1.0, 0.0], [cosine, 1.0]], np.float32))[1]
 
@@ -171,6 +200,7 @@ RANGE = stats.studentized_range.ppf(0.95, 3, np.inf)  # of three independent lay
 EVEN = np.stack([np.zeros(400), np.linspace(-1, 1, 400) * np.sqrt(3)])  # of deviation 1, and never beyond 1.74
 BONFERRONI = NORMAL(1 - 0.05 / 12) / NORMAL(0.975)  # of four layers' pairs, either sign
 PAIRED = 0.01 * ERRORS[:1] * np.array([[0.0], [1.0]])
+STRATA = np.array([[1.0, 0], [1, 0], [0.6, 0.8], [0.6, 0.8], [0, 1], [0, 1]] * 2)
 VALUES = np.array([1.0, 2.0, 4.0, 8.0])
 
 ROWS: dict[str, tuple[Callable[[], Any], Any]] = {
@@ -235,11 +265,21 @@ ROWS: dict[str, tuple[Callable[[], Any], Any]] = {
     "a band of frequency spans a factor of two, and no word has a fifth of it": (
         lambda: bands(np.array([9] * 4 + [8, 8, 4, 4, 3, 3, 3, 3, 1, 1, 1]), 0.2).tolist(), [0] * 6 + [1] * 6 + [1] * 3,
     ),
+    "however many words a band has": (
+        lambda: bands(np.array([9] * 6 + [8] * 2 + [4] * 5 + [3] * 2), 0.2).tolist(), [0] * 8 + [1] * 7,
+    ),
+    "a level of strata has the influence of the cosines that it equals": (
+        lambda: strata_influence(STRATA), mean_cosine_influence(STRATA[:6]),
+    ),
+    "a form is compared from five sentences on": (
+        lambda: [uses(*["bank"] * 5, *["Bank"] * n) for n in (4, 5)], [5, 10],
+    ),
+    "a text is halved from eight sentences on": (lambda: [is_halved(7), is_halved(8)], [False, True]),
     "a stratum has `least` rows, the rest joins the last": (
         lambda: [*pool(np.array([1, 2, 3, 1, 1]), 3), *pool(np.array([1, 1]), 3)], [0, 0, 1, 1, 1, 0, 0],
     ),
-    "a fifth and fifty are what baseline=frequency_matched takes": (
-        lambda: [FrequencyMatched().share, FrequencyMatched().least], [0.2, 50],
+    "a fifth and fifty are what matched baselines take": (
+        lambda: [FrequencyMatched().share, FrequencyMatched().least, PositionMatched().least], [0.2, 50, 50],
     ),
     "of half of the variance the sentence speaks": (lambda: [clauses(loudest=0.51), clauses(loudest=0.49)], [1, 0]),
     "a loud direction has more than a fifth": (lambda: [doubts(loudest=0.21), doubts(loudest=0.19)], [1, 0]),

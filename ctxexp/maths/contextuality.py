@@ -262,7 +262,7 @@ class Comparison:
         self.counts = self._sums(np.ones((len(uses.form), 1)))  # of the uses of each cell
         products = {family: family.products(n) for family, n in self.counts.items()}
         pairs = self._by_place(products, self._same)
-        pairs = np.where(np.abs(pairs) > ROUNDING * np.abs(pairs).max(axis=1, keepdims=True), pairs, 0.0)
+        pairs = np.where(np.abs(pairs) > ROUNDING * np.abs(pairs).max(axis=1, keepdims=True, initial=0), pairs, 0.0)
         between = self._by_place(products, self._different)
         at = self._sum_over(self.place, self.of_use, len(self.diagonal))
         self.between_weight = np.where(between > ROUNDING * at[:, self.p] * at[:, self.q], between, 0.0)
