@@ -14,7 +14,7 @@ from ctxexp_papers.claims import kinds
 from ctxexp_papers.claims.best_layer import best_layer_gain, family_widening
 from ctxexp_papers.claims.evidence import Member, Source
 from ctxexp_papers.claims.kinds import key_of, try_claim
-from ctxexp_papers.claims.released import DRAWS, PAIRED, ROUNDING, bounded_mean
+from ctxexp_papers.claims.released import DRAWS, PAIRED, ROUNDING, _curves, bounded_mean
 from ctxexp_papers.claims.statistics import (
     LayerCurve,
     matched_difference,
@@ -23,6 +23,7 @@ from ctxexp_papers.claims.statistics import (
     wilson,
     within_strata,
 )
+from ctxexp_papers.monosemy import SelfSimilarityBySenses
 from scipy import stats
 
 NORMAL, STUDENT = stats.norm.ppf, stats.t.ppf
@@ -94,6 +95,8 @@ def trend_of(n: int, *, rises: bool = True, curves: int = 1, n_models: int = 1, 
 
 SCORES = RNG.normal((0, 0.7, 0.72, 0.7, 0), size=(12, 5))
 FAMILIES = tuple("aabbccddeeff")
+CONTROL = 0.1 * np.repeat(np.random.default_rng(7).normal(size=(6, 5)), 2, axis=0)
+RELEASED = np.array([[0.1, 0.2], [0.4, 0.3], [0.6, 0.9]])
 
 
 def naive_gain(n_refuting: int, n_confirming: int, families: tuple[str, ...] = ()) -> list[float]:
@@ -200,6 +203,37 @@ def of_families() -> tuple[float, float]:
     return wilson(12 / wider**2, 20 / wider**2)
 
 
+def beyond_a_control() -> list[float]:
+    """The interval of how much more a gain is than that of a control, whose tasks alone go together by families."""
+    test = {"kind": "ends", "metric": METRIC, "beyond": {"metric": "control/raw"}}
+    control = test | test["beyond"]
+    curves = {key_of(test): samples_of(SCORES), key_of(control): samples_of(CONTROL, FAMILIES)}
+    found = kinds.ends(Member("model", curves), test, 1)
+    return [found.low, found.high]
+
+
+def beyond_by_hand() -> list[float]:
+    gain = kinds._gain(SCORES, tuple(range(5)), (), {}, 1)
+    other = kinds._gain(CONTROL, tuple(range(5)), FAMILIES, {}, 1)
+    assert other.wider > gain.wider == 1
+    more = gain.by_task - other.by_task
+    return [float(more.mean() + sign * other.wider * (t_end(more) - more.mean())) for sign in (-1, 1)]
+
+
+def released_ends() -> list[float]:
+    """The upper ends of the self-similarity of three released words in two layers."""
+    test = {"metric": "self_similarity/raw"}
+    (curve,) = _curves("bert", pd.DataFrame(RELEASED, columns=["layer_0", "layer_1"]), [test]).values()
+    return list(curve.high)
+
+
+def permuted_ends() -> list[float]:
+    """The interval of what labels that mean nothing give, of equally frequent words of which one is monosemous."""
+    words = pd.DataFrame({"all": np.arange(30.0), "is_one": np.arange(30) == 3, "contexts": 7.0})
+    found: Any = SelfSimilarityBySenses(permutations=4000)._permuted(words)["difference_permuted"]
+    return np.round([found.low, found.high]).tolist()
+
+
 def is_told(tell: Callable[[int], object], *sizes: int) -> list[bool]:
     """Whether so many are enough."""
     told = []
@@ -302,6 +336,13 @@ ROWS: dict[str, tuple[Callable[[], Any], Any]] = {
         [None, False, None],
     ),
     "a trend as seldom as 1 in 80 too": (lambda: [walked(8), walked(9)], [None, False]),
+    "a control's families widen what a gain is beyond it": (beyond_a_control, beyond_by_hand()),
+    "released values are means of words, rounded to three places": (
+        released_ends, [values.mean() + 1.959964 * stats.sem(values) + 0.0005 for values in RELEASED.T],
+    ),
+    "labels that mean nothing leave 2.5% out at either end": (
+        permuted_ends, np.round((np.array([0, 29]) - 14.5) * 30 / 29).tolist(),
+    ),
     "a share of tasks of families": (family_share, of_families()),
     "five units have a mean": (lambda: is_told(lambda n: mean_of(np.arange(float(n))), 4, 5), [False, True]),
     "twenty words a partial correlation": (lambda: is_told(partial_of, 19, 20), [False, True]),
