@@ -56,6 +56,12 @@ def runs(weights: str = "mini", **planted: Any) -> list[tuple[str, Results]]:
     return [(" ".join((*chosen, weights)), run(*chosen, weights, **planted)) for chosen in every]
 
 
+@pytest.mark.parametrize(("poolings", "n"), [(["mean"], 0), (["mean", "first"], 24)])
+def test_runs_that_differ_in_three_choices_are_a_multiverse(poolings: list[str], n: int) -> None:
+    every = product(["none", "center"], ["none", "no first word"], poolings)
+    assert len(specifications([(" ".join(chosen), run(*chosen)) for chosen in every])) == n
+
+
 def test_each_run_gives_a_specification_with_one_norm_under_cosines() -> None:
     found = specifications(runs())
     assert len(found) == 16 * 3 - 16
