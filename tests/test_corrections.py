@@ -177,7 +177,7 @@ def planted_text(*sentences: str) -> Results:
     words = [text.split() for text in sentences]
     vectors = [np.random.default_rng(i).normal(size=(1, len(text), 4)) for i, text in enumerate(words)]
     metrics = ["contextuality", "self_similarity"]
-    options = {"words.lower": True, "figures.explorer": 0}
+    options = {"words.fold_case": True, "figures.explorer": 0}
     return measure(from_arrays(vectors, words), words, metrics=metrics, options=options, bootstrap=20, progress=False)
 
 
