@@ -29,7 +29,7 @@ def results_with(
     """Results with these curves by `measure/task/statistic` (ends of intervals by `..._ci_low`, `..._ci_high`), scalars
     by `measure.place/task/statistic`, and replicates of either."""
     values, found = Values(), {**(curves or {}), **(scalars or {})}
-    by_subject: dict[tuple[str, str], dict[str, Any]] = {}
+    by_subject = {}
     for name, value in found.items():
         subject, rest = _subject(name)
         by_subject.setdefault(subject, {})[rest] = value
@@ -55,7 +55,7 @@ def run_info(base: RunInfo | None = None, /, **facts: Any) -> RunInfo:
     """A run's metadata, by short names: `run_info(title="bert", n_layers=5, corpus="sts", fit_on="nli")`; the rest as
     in `base`."""
     base = base or RunInfo()
-    parts: dict[str, dict[str, Any]] = {}
+    parts = {}
     for short, value in facts.items():
         part, name = _PLACES.get(short, ("", short))
         parts.setdefault(part, {})[name] = value

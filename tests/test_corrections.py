@@ -86,7 +86,7 @@ def share_ends(level: float, error: float) -> list[float]:
 def contextual_influence(noise: float) -> list[float]:
     """The influence of two documents that the interval of contextuality rests on: uses have 2 and 3, each of their one
     and one words of the text 1 more."""
-    curves: list[Curve] = []
+    curves = []
     clusters = Clusters("document", 2, np.arange(2), np.arange(2))
     found = LayerContextuality(0.5, np.array([2.0, 3.0]), 1.0, None, noise)
     same_place = SimpleNamespace(measure=lambda *_, **__: found, uses=SimpleNamespace(document=np.arange(2)))
@@ -96,7 +96,7 @@ def contextual_influence(noise: float) -> list[float]:
         return np.zeros((1, 3))
 
     kept = SimpleNamespace(of=keep)
-    design: Any = SimpleNamespace(same_place=same_place, clusters=clusters, words_in_block=np.ones(2), resamples=kept)
+    design = SimpleNamespace(same_place=same_place, clusters=clusters, words_in_block=np.ones(2), resamples=kept)
     metric = Contextuality()
     metric.resampling = np.random.default_rng(0), 3
     metric._estimate(design, np.ones((2, 2)))
@@ -120,13 +120,13 @@ def test_a_sample_of_pairs_stands_for_all(monkeypatch: pytest.MonkeyPatch) -> No
 
 def near_duplicates(*texts: str) -> int:
     corpus = Corpus("x", tuple(Sentence.of(text.split()) for text in texts))
-    text: Any = SimpleNamespace(corpus=corpus)
+    text = SimpleNamespace(corpus=corpus)
     return int(_is_near_duplicate(text).sum())
 
 
 def worded(pairs: list[float]) -> list[str]:
     """The words, named by letters, that get a number of their own."""
-    design: Any = SimpleNamespace(_word_of_form=np.array([*"abc"], object))
+    design = SimpleNamespace(_word_of_form=np.array([*"abc"], object))
     return [str(row["word"]) for row in Design.word_rows(design, np.array([[1.0] * 3, [1.0] * 3, pairs]))]
 
 

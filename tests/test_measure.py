@@ -168,7 +168,7 @@ def test_docstring_and_listing_name_what_is_public() -> None:
     assert {name for name in ctxexp.__all__ if not re.search(rf"\b{name}\b", str(ctxexp.__doc__))} == set()
     for module in (ctxexp, ctxexp.command):  # their names are loaded when they are asked for
         assert dir(module) == sorted(module.__all__)
-    names: dict[str, object] = {}
+    names = {}
     exec("from ctxexp import *", names)
     assert {*names} - {"__builtins__"} == {*ctxexp.__all__}
 

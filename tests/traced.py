@@ -99,7 +99,7 @@ class Counted(Encoder):
         self, name: str = "counted", *, change: Callable[[Sentence, EncodedSentence], EncodedSentence] | None = None
     ) -> None:
         self.name, self.change = name, change
-        self.batches: list[list[Sentence]] = []
+        self.batches = []
 
     def encode(self, batch: Sequence[Sentence]) -> Iterable[EncodedSentence]:
         self.batches.append(list(batch))

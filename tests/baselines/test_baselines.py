@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -136,7 +135,7 @@ def test_the_mean_level_and_its_influence_weigh_groups() -> None:
     x, strata = rng.normal(size=(60, 8)) + 1, rng.integers(0, 3, 60)
     rows, starts = np.arange(60), np.array([0, 4, 10, 30])
     clusters = Clusters("sentence", 20, np.arange(20), rows // 3)
-    occurrences: Any = SimpleNamespace(clusters=clusters)
+    occurrences = SimpleNamespace(clusters=clusters)
     groups = Groups(["a", "b", "c"], starts, rng.permutation(60)[:30])
     weights = np.array([0.5, 0.2, 0.3])
     alone = [

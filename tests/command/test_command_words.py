@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import jsonschema
 import numpy as np
@@ -21,7 +21,7 @@ class Kept:
     """A verb that keeps what it got."""
 
     def __init__(self) -> None:
-        self.got: tuple[Any, ...] = ()
+        self.got = ()
 
     def typed(
         self,

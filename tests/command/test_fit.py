@@ -32,7 +32,7 @@ class Dot(Metric):
     over = "pair"
 
     def __init__(self) -> None:
-        self.dots: list[np.ndarray] = []
+        self.dots = []
 
     def update(self, group: Group) -> None:
         self.dots.append((group.x[:, 0].astype(float) * group.x[:, 1]).sum(1))

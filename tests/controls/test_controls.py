@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from ctxexp import Control, Corpus, Encoder, Metric, Occurrences, Pair, Sense, Sentence
+from ctxexp import Control, Corpus, Encoder, Occurrences, Pair, Sense, Sentence
 from ctxexp.matched_baselines import FrequencyMatched, PositionMatched, Twins
 from ctxexp.maths import mean_cosine
 from ctxexp.measuring.word_record import _first_share
@@ -205,7 +205,7 @@ def test_a_level_is_the_mean_score_of_the_twins() -> None:
     """Against a loop over groups and twins, with a sample of the sentences and the curves of the sizes beside it."""
     store, index, _ = world()
     occurrences, scheme = index(), PositionMatched(twins=3, least=20, exact=False)
-    metrics: dict[str, Callable[[], Metric]] = {
+    metrics = {
         "self": SelfSimilarity,
         "iss": partial(IntraSentenceSimilarity, unit_norm=True),
         "some": partial(IntraSentenceSimilarity, unit_norm=True, sample=30, baselines=("run", "size_matched")),
@@ -240,7 +240,7 @@ TEXTS = [text.split() for text in ("The bank of a river untangles .", "Some bank
 
 @pytest.fixture(params=[bert, gpt2, elmo], ids=["bert", "gpt2", "elmo"])
 def model(request: pytest.FixtureRequest) -> Encoder:
-    encoder: Encoder = request.param()
+    encoder = request.param()
     return encoder
 
 

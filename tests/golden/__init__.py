@@ -93,8 +93,8 @@ def results_of(overrides: tuple[str, ...], folder: Path) -> Results:
 
 def numbers(results: Results) -> dict[str, Any]:
     """What the file holds of a run: every curve and scalar, and a digest of every table."""
-    curves: dict[str, Any] = {}
-    scalars: dict[str, Any] = {}
+    curves = {}
+    scalars = {}
     for key, held in results.by_key.items():
         for end, values in zip(("", "_ci_low", "_ci_high"), held, strict=True):
             if not end or not np.isnan(values).all():

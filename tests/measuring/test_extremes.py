@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -55,7 +54,7 @@ def test_words_always_first_in_causal_models_are_marked(tmp_path: Path) -> None:
     results.save(tmp_path / "kept")
     again = Results.load(tmp_path / "kept").tables["s"]
     assert set(again["word"][again["constant"]]) == {"Every", "Who"}
-    data: Any = explorer_data([("leftward", results)])
+    data = explorer_data([("leftward", results)])
     overview = data.overview
     assert {overview["words"][i] for i in overview["models"][0]["constant"]} == {"Every", "Who"}
 
@@ -65,7 +64,7 @@ def test_without_causality_no_word_is_left_out_and_each_has_points(tmp_path: Pat
     results = run(EitherWay(), tmp_path, most=100)
     assert "constant" not in results.tables["s"]
     assert set(results.tables["most_self_similar"]["word"]) >= {"Every", "Who"}
-    data: Any = explorer_data([("either way", results)])
+    data = explorer_data([("either way", results)])
     overview = data.overview
     assert overview["models"][0]["constant"] == []
     listed = {word for words in extremes(results.tables, [0, 1]).values() for word in words}

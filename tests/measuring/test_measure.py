@@ -111,7 +111,7 @@ def test_five_noisy_rows_are_at_baseline_by_default() -> None:
     index = row_index_of(corpus)
     occurrences = Occurrences.of(index, corpus)
     x = np.random.default_rng(3).normal(size=(len(index.unit_codes), 768)).astype(np.float32)
-    metrics: dict[str, Callable[[], Metric]] = {
+    metrics = {
         f"{definition}/{baselines[0]}": partial(MaxExplainableVariance, definition=definition, baselines=baselines)
         for definition in ("uncentred", "centred", "released")
         for baselines in (("run", "size_matched"), ("size_matched",))
@@ -367,7 +367,7 @@ def test_a_broken_metric_is_named_with_layer_and_group(factory: Callable[[], Met
 def test_one_layer_is_in_memory_at_a_time() -> None:
     """A store that makes its layers as they are asked for, as a transform does: the one before is let go first."""
     store, occurrences, _ = world()
-    alive: list[weakref.ref[np.ndarray]] = []
+    alive = []
     most = 0
 
     class Made:

@@ -38,7 +38,7 @@ class Dot(Metric):
     reading = Reading(unit="product", main="all")
 
     def __init__(self) -> None:
-        self.seen: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        self.seen = {}
 
     def update(self, group: Group) -> None:
         pairs = group.gold_pairs()
@@ -67,7 +67,7 @@ def place() -> tuple[Corpus, Vectors]:
 
 def by_loop(corpus: Corpus, layer: np.ndarray) -> dict[str, float]:
     """The metric's values, a pair at a time."""
-    found: dict[str, list[float]] = {}
+    found = {}
     weighted = []
     for pair in corpus.pairs:
         dot = float(layer[pair.first].astype(float) @ layer[pair.second])

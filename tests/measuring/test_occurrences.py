@@ -31,8 +31,8 @@ words = st.sampled_from(["a", "A", "b", "c", "d", "."])
 def test_rows_are_those_of_a_plain_loop(sentences: list[list[str]], min_contexts: int) -> None:
     sentences = [*sentences, ["b"]]
     occurrences, index, corpus = of(sentences, min_contexts=min_contexts, keep=str.isalnum, key=str.lower)
-    rows: dict[str, list[int]] = defaultdict(list)
-    contexts: dict[str, set[int]] = defaultdict(set)
+    rows = defaultdict(list)
+    contexts = defaultdict(set)
     for stored in index.stored_of.tolist():
         for row in range(index.offsets[stored], index.offsets[stored + 1]):
             unit = index.vocabulary[index.unit_codes[row]]
@@ -71,7 +71,7 @@ def test_blocks_hold_every_group_once(most_rows: int) -> None:
     occurrences = of(sentences, min_contexts=2)[0]
     for kind in ("word", "sentence", "occurrence", "corpus"):
         groups = occurrences.groups(kind)
-        seen: dict[object, list[int]] = {}
+        seen = {}
         for keys, rows, _ in groups.blocks(most_rows):
             assert rows.shape[0] == len(keys)
             assert rows.size <= most_rows or len(keys) == 1
@@ -93,7 +93,7 @@ def test_messages() -> None:
 
 
 def test_some_groups_keep_their_keys_rows_and_labels() -> None:
-    labels: list[tuple[str, ...]] = [("x",), ("y", "z"), (), ("x", "y", "z")]
+    labels = [("x",), ("y", "z"), (), ("x", "y", "z")]
     groups = Groups(["a", "b", "c", "d"], np.array([0, 1, 3, 3, 6]), np.array([7, 5, 9, 2, 4, 8]), labels)
     some = groups.subset(np.array([1, 3]))
     assert some.keys == ["b", "d"]
@@ -139,8 +139,8 @@ def test_bounded_rows_are_those_of_a_plain_loop(bounded: bool) -> None:
     offsets = np.cumsum([0, *map(len, having)])
     index = Placed(vocabulary, np.array(codes), offsets, np.arange(40))
     index.positions = np.concatenate(having)
-    by_word: dict[str, list[int]] = defaultdict(list)
-    by_sentence: dict[int, list[int]] = {}
+    by_word = defaultdict(list)
+    by_sentence = {}
     for i, words in enumerate(texts):
         for row, at in zip(range(offsets[i], offsets[i + 1]), having[i], strict=True):
             if not bounded or at in chosen[i]:

@@ -131,7 +131,7 @@ def test_what_is_drawn_follows_the_pairs() -> None:
 
 def counts_of(strata: list[np.ndarray], n: int) -> np.ndarray:
     """How often each pair was drawn (n, pairs)."""
-    drawn: list[np.ndarray] = []
+    drawn = []
     kept = lambda counts: drawn.append(counts) or {"n": counts.sum(axis=1)}  # type: ignore[func-returns-value]  # noqa: E731
     replicates_of(strata, n, np.random.default_rng(0), kept)
     return np.concatenate(drawn)

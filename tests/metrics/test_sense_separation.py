@@ -21,8 +21,8 @@ from tests.shipped import SenseSeparation
 def loop(x: np.ndarray, labels: tuple[str, ...]) -> tuple[float, float]:
     """Mean cosine of same-sense and of cross-sense pairs, senses of one row left out; NaN without two senses."""
     kept = [i for i, label in enumerate(labels) if labels.count(label) > 1]
-    same: list[float] = []
-    cross: list[float] = []
+    same = []
+    cross = []
     for i, j in itertools.permutations(kept, 2):
         cosine = x[i] @ x[j] / np.linalg.norm(x[i]) / np.linalg.norm(x[j])
         (same if labels[i] == labels[j] else cross).append(cosine)
@@ -159,7 +159,7 @@ def test_groups_are_a_word_s_labelled_rows_in_order() -> None:
     corpus = labelled()
     index = row_index_of(corpus)
     groups = Occurrences.of(index, corpus, keep=str.isalnum, key=str.lower).groups("sense")
-    expected: dict[str, list[tuple[int, str]]] = {}
+    expected = {}
     for sense in corpus.senses:
         row = int(index.offsets[index.stored_of[sense.sentence]]) + sense.position
         word = corpus.sentences[sense.sentence].words[sense.position].lower()

@@ -40,7 +40,7 @@ def sts(similarity: Callable[[np.ndarray, np.ndarray], float], /, *also: str, **
 
     def values(groups: Sequence[Group]) -> Statistics:
         parts = [(np.array([similarity(x, y) for x, y in group.x]), group.gold_pairs().gold) for group in groups]
-        found: dict[str, float] = {"n": sum(len(gold) for _, gold in parts), "undefined": 0}
+        found = {"n": sum(len(gold) for _, gold in parts), "undefined": 0}
         for prefix, oracle in (("", stats.spearmanr), ("pearson_", stats.pearsonr)):
             each = [100 * oracle(*part).statistic for part in parts]
             found[f"{prefix}all"] = 100 * oracle(*map(np.concatenate, zip(*parts, strict=True))).statistic

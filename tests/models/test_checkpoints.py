@@ -40,7 +40,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def hub(cache: Path, monkeypatch: pytest.MonkeyPatch, tiny: Path) -> Iterator[list[str]]:
     """A hub on this machine with the models me/tiny and me/pickled; yields the requests that it got."""
-    seen: list[str] = []
+    seen = []
     siblings = {
         "me/tiny": [*(p.name for p in tiny.iterdir()), "onnx/model.onnx", "pytorch_model.bin"],
         "me/pickled": ["config.json", "pytorch_model.bin"],

@@ -69,9 +69,7 @@ def fixture_error(folder: Path, one: reading.ElmoEncoder) -> float:
 
 def fixture_encoder(folder: Path, **choices: Any) -> reading.ElmoEncoder:
     files = {"options_file": str(folder / "options.json"), "weight_file": str(folder / "lm_weights.hdf5")}
-    made = elmo(**files, state="carry", **choices)
-    assert isinstance(made, reading.ElmoEncoder)
-    return made
+    return elmo(**files, state="carry", **choices)
 
 
 @pytest.mark.parametrize("name", sorted(SENTENCES))
@@ -124,8 +122,8 @@ def naive_layers(path: Path, options: Any, words: list[str]) -> np.ndarray:
     with h5py.File(path) as file:
         arrays = {name: file[name][...].astype(np.float64) for name in layout(options)}
     tokens = [naive_token(arrays, options, w) for w in ["<S>", *words, "</S>"]]
-    outputs: list[list[np.ndarray]] = [[np.concatenate([t, t]) for t in tokens]]
-    halves: list[list[list[np.ndarray]]] = []
+    outputs = [[np.concatenate([t, t]) for t in tokens]]
+    halves = []
     for d in range(2):
         x = tokens if d == 0 else tokens[::-1]
         halves.append([])

@@ -45,7 +45,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def loaded(cache: Path) -> Loaded:
     """What asks for the encoder of some parts, and a list that grows whenever it is loaded."""
-    times: list[str] = []
+    times = []
 
     def load() -> Encoder:
         times.append("loaded")

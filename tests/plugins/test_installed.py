@@ -48,7 +48,7 @@ def measured(site: Path, tmp_path: Path, model: str) -> tuple[dict[str, str], st
     done = ctxexp(site, *RUN.split(), f"model={model}", f"dataset.path={text}", f"tracking.folder={folder}")
     assert done.returncode == 0, done.stderr
     (run,) = folder.rglob("run.json")
-    plugins: dict[str, str] = json.loads(run.read_text())["params"]["plugins"]
+    plugins = json.loads(run.read_text())["params"]["plugins"]
     return plugins, done.stdout
 
 

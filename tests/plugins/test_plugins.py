@@ -288,7 +288,7 @@ def test_an_argument_that_the_name_lacks_is_encoded_again(tmp_path: Path) -> Non
 def test_an_error_in_a_plugin_names_file_and_line(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = EntryPoint("mine", "a_distribution:hooks", "ctxexp")
     monkeypatch.setattr(errors, "entry_points", lambda group: [entry])
-    names: dict[str, Any] = {"__name__": module}
+    names = {"__name__": module}
     exec(compile("import json\ndef compute():\n    json.loads('[')\n", "/my/own.py", "exec"), names)
     message = r"metric 'm' failed: JSONDecodeError: .*\(char 1\) \(/my/own\.py, line 3\)$"
     with pytest.raises(MetricError, match=message), plugin_call("metric", "m"):

@@ -206,9 +206,7 @@ def test_words_are_explored_in_a_browser(browser: Any) -> None:
     run = browser.execute_script
 
     def clouds() -> list[list[float]]:
-        found: list[list[float]] = run(
-            "return [...document.querySelectorAll('#clouds .plot')].map(p => p.data.flatMap(t => [...t.x]))"
-        )
+        found = run("return [...document.querySelectorAll('#clouds .plot')].map(p => p.data.flatMap(t => [...t.x]))")
         return found
 
     def choose(name: str) -> None:

@@ -16,7 +16,6 @@ from ctxexp.metrics.contextuality import VARIANTS
 from ctxexp.report.changes import claimed_steps, layer_changes
 from ctxexp.report.findings import comparison_finding
 from ctxexp.results import Estimates, Key, RunInfo
-from ctxexp.results.finding import Leg
 from tests.sample_results import measure_infos, results_with, run_info
 from tests.shipped import Anisotropy, Contextuality, SelfSimilarity, WordNorm
 
@@ -47,7 +46,7 @@ def run(
     """A run with this self-similarity; `half`: half the length of its intervals; `parts`: the same in halves of the
     text, by the bands that both fill."""
     y = np.array(raw)
-    curves: dict[str, Any] = {"raw": y, "baseline": np.full(len(y), 0.25), "adjusted": y - 0.25}
+    curves = {"raw": y, "baseline": np.full(len(y), 0.25), "adjusted": y - 0.25}
     if half is not None:
         curves |= {"raw_ci_low": y - half, "raw_ci_high": y + half}
     tables = {}
@@ -65,7 +64,7 @@ def run(
 def contextual(raw: list[float], half: float = 0.01, **others: list[float]) -> Results:
     """A run with this contextuality and statistics beside it."""
     y, ends = np.array(raw), np.array([raw, *(others[name] for name in VARIANTS if name in others)])
-    curves: dict[str, Any] = {"raw": y, "raw_ci_low": y - half, "raw_ci_high": y + half}
+    curves = {"raw": y, "raw_ci_low": y - half, "raw_ci_high": y + half}
     curves |= {"lowest": ends.min(axis=0), "highest": ends.max(axis=0), **{n: np.array(v) for n, v in others.items()}}
     info = run_info(title="gpt2", measures=MEASURES, mix=FULL)
     return results_with({f"contextuality/{name}": v for name, v in curves.items()}, info=info)
@@ -97,7 +96,7 @@ def test_a_step_or_an_order_that_one_variant_reverses_is_not_claimed() -> None:
 
 
 def test_what_makes_contextuality_shaky_is_said() -> None:
-    sound: dict[str, list[float]] = {"n": [900.0] * 2, "loudest": [0.1, 0.2], "all_places": [0.0, 0.42]}
+    sound = {"n": [900.0] * 2, "loudest": [0.1, 0.2], "all_places": [0.0, 0.42]}
     assert contextual([0.0, 0.4], **sound).doubts == []
     said = contextual([0.0, 0.4], **sound | {"loudest": [0.1, 0.48], "all_places": [0.0, 0.5]}).doubts
     words = ("48% of the variance in layer 1", "any two places it is 0.50")
@@ -141,7 +140,7 @@ def test_nothing_is_said_of_noise_of_small_steps_and_of_what_one_half_shows() ->
 def test_a_text_that_lacks_bands_says_so_and_what_it_rests_on() -> None:
     assert run([0.9, 0.5], mix=SHORT).sentence.startswith("In bert, self-similarity of words (2 of 3 bands) falls ")
     n = {"self_similarity/n": np.array([7.0, 7.0]), "self_similarity/raw": np.array([0.9, 0.5])}
-    facts: dict[str, Any] = {"title": "bert", "measures": MEASURES, "n_sentences": 89, "resampled": "sentence"}
+    facts = {"title": "bert", "measures": MEASURES, "n_sentences": 89, "resampled": "sentence"}
     assert results_with(n, info=run_info(mix=BARE, **facts)).doubts == [
         "It rests on 7 words in 89 sentences, which intervals take as independent; the text fills 0 of 3 bands of word "
         "frequency; about 23,456 words more would fill all."
@@ -160,7 +159,7 @@ def test_what_is_claimed_of_a_text_is_claimed_of_every_longer_one() -> None:
     sentences = [sentence.text for sentence in polysemy().sentences]
     rng = np.random.default_rng(0)
     text = [sentences[i] for i in rng.permutation(len(sentences)).tolist()]
-    claims: dict[Key, tuple[Leg, ...]] = {}
+    claims = {}
     for n in (8, 30, 100, 300):
         results = ctxexp.measure("bert", text[:n], metrics=["self_similarity", "anisotropy"])
         for key, legs in claims.items():

@@ -205,8 +205,8 @@ class Running(Metric):
     over = "word"
 
     def __init__(self) -> None:
-        self.values: list[float] = []
-        self.kept: list[np.ndarray] = []
+        self.values = []
+        self.kept = []
 
     def update(self, group: Group) -> None:
         self.values.append(float(np.linalg.norm(group.x.astype(np.float64), axis=-1).mean()))
@@ -358,7 +358,7 @@ class Upper(Control):
         return replace(corpus, sentences=tuple(Sentence.of(w.upper() for w in s.words) for s in corpus.sentences))
 
     def left_out(self, store: Any, occurrences: Any) -> np.ndarray:
-        out: np.ndarray = occurrences.places == 2
+        out = occurrences.places == 2
         return out
 
 
