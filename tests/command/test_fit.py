@@ -201,7 +201,6 @@ def test_the_fitted_text_is_loaded_only_where_it_is_another(config: Any, tmp_pat
     assert text("fit_on=train") is None  # nothing is fitted
     assert text("transform=center", "fit_on=train", split="train") is None  # it is the measured text
     found = text("transform=center", "fit_on=train")
-    assert found is not None
     assert found.sentences == gold(split="train").sentences
 
 
@@ -214,7 +213,6 @@ def test_sentences_come_from_lines_and_from_pairs(config: Any, tmp_path: Path) -
 
     def texts(path: str) -> list[str]:
         load = Experiment(config(tmp_path, "transform=center", f"fit_on='nli:{path}'")).load_fit_text
-        assert load is not None
         return [s.text for s in load().sentences]
 
     snli = [

@@ -52,7 +52,6 @@ def test_the_mean_is_the_definition() -> None:
     _, counts, scores = planted(np.random.default_rng(3), 6_000, words=400)
     mixed, chosen = measured(counts, 6_000)
     weights = mixed.weights(np.ones(len(chosen), bool))
-    assert weights is not None
     assert weights.sum() == pytest.approx(1)
     assert mixed.filled.all()
     assert weights @ scores[chosen] == pytest.approx(reference(counts[chosen], 6_000, scores[chosen]), abs=1e-3)
@@ -67,7 +66,6 @@ def test_the_mean_does_not_move_with_the_amount_of_text() -> None:
             frequency, counts, scores = planted(np.random.default_rng([seed, total]), total)
             mixed, chosen = measured(counts, total)
             weights = mixed.weights(np.ones(len(chosen), bool))
-            assert weights is not None
             truth = band_means(frequency, scores)
             mine.append(weights @ scores[chosen] - truth)
             raw.append(scores[chosen].mean() - truth)
@@ -83,12 +81,9 @@ def test_order_and_undefined_words() -> None:
     s, order = scores[chosen], np.random.default_rng(2).permutation(len(chosen))
     every = mixed.weights(np.ones(len(s), bool))
     other = WordMix().of(counts[chosen][order], 16_000).weights(np.ones(len(s), bool))
-    assert every is not None
-    assert other is not None
     np.testing.assert_allclose(other, every[order], rtol=1e-12)
     defined = np.arange(len(s)) % 3 > 0
     some = mixed.weights(defined)
-    assert some is not None
     assert not some[~defined].any()
     assert some.sum() == pytest.approx(1)
     assert some @ s == pytest.approx(every @ s, abs=0.02)
@@ -103,7 +98,6 @@ def test_influences_are_derivatives(weights: str) -> None:
     def mean(counts: np.ndarray, total: float) -> float:
         mixed = mix.of(counts, total)  # type: ignore[arg-type]
         found = mixed.weights(np.ones(len(s), bool))
-        assert found is not None
         return float(found @ s)
 
     influence = mix.of(c, 16_000).count_influence(s)

@@ -163,7 +163,6 @@ def test_some_groups_of_a_block_keep_all_they_have() -> None:
     block = Block(["a", "b", "c"], X, ROWS, LABELS, eps=0.5)
     some = block.subset(np.array([0, 2]))
     np.testing.assert_array_equal(some.x, X[[0, 2]])
-    assert some.rows is not None
     assert (some.keys, some.rows.tolist(), some.eps) == (["a", "c"], [[4, 5], [7, 2]], 0.5)
     assert [(group.key, group.labels) for group in some] == [("a", ("p", "q")), ("c", ("t", "u"))]
     bare = Block(["a", "b", "c"], X).subset(np.array([1]))

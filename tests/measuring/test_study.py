@@ -51,7 +51,6 @@ def test_the_space_is_the_one_that_is_measured(tmp_path: Path) -> None:
 def test_a_text_that_fits_itself_counts_its_sentences_once(tmp_path: Path) -> None:
     twice = replace(CORPUS, sentences=CORPUS.sentences * 2)
     fit = ran(tmp_path, "words.deduplicate=false", text=twice, transform=Center).info.transform.fit
-    assert fit is not None
     assert (fit.text, fit.transductive, fit.overlap, fit.sentences) == ("target", True, 1, 40)
     assert ran(tmp_path).info.transform.fit is None
 

@@ -42,7 +42,6 @@ def test_a_transformers_tables(tmp_path: Path, kind: str, tied: bool) -> None:
     counted = Counter(i for s in SENTENCES for i in tokenizer(s.text, add_special_tokens=False)["input_ids"])
     for table in tables:
         assert list(table.tokens) == tokenizer.convert_ids_to_tokens(range(n))
-        assert table.counts is not None
         assert table.counts.tolist() == [counted[i] for i in range(n)]
         assert set(table.special) == set(tokenizer.all_special_ids)
 
@@ -65,7 +64,6 @@ def test_elmos_token_layer_is_half_of_its_layer_0() -> None:
     made = tiny_models.elmo(options, network.state_dict())
     (table,) = made.tables(SENTENCES)
     assert table.name == "token_layer"
-    assert table.counts is not None
     assert dict(zip(table.tokens, table.counts.tolist(), strict=True)) == Counter(w for s in SENTENCES for w in s.words)
     vectors = dict(zip(table.tokens, table.vectors, strict=True))
     for encoded in made.encode(SENTENCES):
@@ -87,7 +85,6 @@ class Tabled(WordNorm):
     measures_embedding_tables = True
 
     def update(self, group: Group) -> None:
-        assert group.table is not None
         assert group.key == group.table.name
         self.n, self.sum = len(group.table.tokens), float(group.x.sum())
 

@@ -18,8 +18,6 @@ PLUGINS = Path(__file__).resolve().parents[2] / "plugins"
 
 def new_plugin() -> Any:
     spec = importlib.util.spec_from_file_location("new_plugin", PLUGINS / "new_plugin.py")
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -43,7 +43,6 @@ def test_a_run_s_curve_stands_at_its_values_under_what_it_shows(tmp_path: Path) 
     for part in ("Self-similarity", "bert", "Definition 1", "layer (0 = input layer)", "5 layers of 16"):
         assert part in said(root), part
     panel = charts.run_panel(run, "self_similarity")
-    assert panel is not None
     lines = sorted(panel.lines, key=lambda line: line.thin)
     drawn = curves(root, "2.2") + curves(root, "1.32")
     assert len(lines) == len(drawn) > 1

@@ -69,7 +69,6 @@ def runs() -> list[tuple[str, Results]]:
 
 def data_of(labelled_runs: list[tuple[str, Results]]) -> Any:
     data = explorer_data(labelled_runs)
-    assert data is not None
     return data
 
 

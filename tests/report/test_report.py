@@ -69,7 +69,6 @@ def test_the_page_fetches_nothing(page: Path) -> None:
     assert {str(attrs["href"])[1:] for _, attrs in tags.tags if "href" in attrs} <= places  # the jump list alone
     assert {"link", "img", "iframe", "object", "base"}.isdisjoint(tag for tag, _ in tags.tags)
     policy = next(a["content"] for t, a in tags.tags if t == "meta" and a.get("http-equiv"))
-    assert policy is not None
     assert "default-src 'none'" in policy  # even plotly's own code cannot reach out
     assert "http" not in policy
     plotly, _data, own = tags.scripts
@@ -77,7 +76,6 @@ def test_the_page_fetches_nothing(page: Path) -> None:
     assert page.stat().st_size < 2e6
     assert "http" not in own
     css = re.search(r"<style>(.*?)</style>", page.read_text(encoding="utf-8"), re.S)
-    assert css is not None
     assert "url(" not in css[1]
 
 

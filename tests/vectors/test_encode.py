@@ -143,7 +143,6 @@ def start(cache: Path) -> subprocess.Popen[str]:
 
 def test_kill_9_midway(tmp_path: Path) -> None:
     with start(tmp_path) as process:
-        assert process.stdout is not None
         for _ in range(10):
             process.stdout.readline()
         os.kill(process.pid, signal.SIGKILL)

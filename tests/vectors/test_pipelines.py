@@ -26,7 +26,6 @@ SENTENCES = tuple(Sentence.of(text.split()) for text in TEXTS)
 
 def last_layer(made: Encoder) -> np.ndarray:
     view = made.sentence_encoder()
-    assert view is not None
     return np.stack([one.layers[-1][one.units.index(view.poolings[0])] for one in view.encode(SENTENCES)])
 
 
