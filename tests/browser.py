@@ -37,8 +37,7 @@ def texts(browser: Any, selector: str) -> list[str]:
     """The texts of the elements that match, as they are seen, read in one step: a page that replaces them meanwhile
     can't leave stale ones."""
     script = "return [...document.querySelectorAll(arguments[0])].map(each => each.innerText)"
-    found = browser.execute_script(script, selector)
-    return found
+    return browser.execute_script(script, selector)
 
 
 def wait_until(true: Callable[[], object], seconds: float = 20) -> None:

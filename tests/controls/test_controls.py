@@ -240,8 +240,7 @@ TEXTS = [text.split() for text in ("The bank of a river untangles .", "Some bank
 
 @pytest.fixture(params=[bert, gpt2, elmo], ids=["bert", "gpt2", "elmo"])
 def model(request: pytest.FixtureRequest) -> Encoder:
-    encoder = request.param()
-    return encoder
+    return request.param()
 
 
 def test_words_alone_know_their_place_and_nothing_else(model: Encoder) -> None:

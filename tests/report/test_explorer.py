@@ -67,18 +67,13 @@ def runs() -> list[tuple[str, Results]]:
     return found
 
 
-def data_of(labelled_runs: list[tuple[str, Results]]) -> Any:
-    data = explorer_data(labelled_runs)
-    return data
-
-
 def integers(text: str, steps: int, *shape: int) -> np.ndarray:
     whole = np.frombuffer(base64.b64decode(text), "<i2").astype(np.float64)
     return np.where(whole == -(2**15), np.nan, whole / steps).reshape(shape)
 
 
 def test_the_page_has_what_the_tables_hold() -> None:
-    overview, blocks = data_of(runs())
+    overview, blocks = explorer_data(runs())
     words = overview["words"]
     unit, fine = overview["steps"]
     for i, ((label, results), model) in enumerate(zip(runs(), overview["models"], strict=True)):
@@ -127,9 +122,9 @@ def sure(results: Results, layer: int) -> list[str]:
 
 
 def test_projected_and_extreme_words_of_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    every = data_of(runs()).overview
+    every = explorer_data(runs()).overview
     monkeypatch.setattr("ctxexp.report.page.explorer.MOST", 300)
-    overview = data_of(runs()).overview
+    overview = explorer_data(runs()).overview
     assert len(overview["words"]) == 300
     assert set(overview["words"]) < set(every["words"])
     assert set(overview["words"]) >= {w for w, there in zip(every["words"], every["projected"], strict=True) if there}
@@ -173,7 +168,7 @@ def test_a_run_without_points_has_no_explorer(tmp_path: Path) -> None:
     assert explorer_data(bare) is None
     page = compare(dict(bare)).report(tmp_path / "report.html").read_text(encoding="utf-8")
     assert 'id="explorer"' not in page
-    mixed = data_of([runs()[0], bare[1]])
+    mixed = explorer_data([runs()[0], bare[1]])
     assert [model["label"] for model in mixed.overview["models"]] == ["bert"]
 
 
@@ -205,8 +200,7 @@ def test_words_are_explored_in_a_browser(browser: Any) -> None:
     run = browser.execute_script
 
     def clouds() -> list[list[float]]:
-        found = run("return [...document.querySelectorAll('#clouds .plot')].map(p => p.data.flatMap(t => [...t.x]))")
-        return found
+        return run("return [...document.querySelectorAll('#clouds .plot')].map(p => p.data.flatMap(t => [...t.x]))")
 
     def choose(name: str) -> None:
         run(
@@ -225,7 +219,7 @@ def test_words_are_explored_in_a_browser(browser: Any) -> None:
         wait_until(lambda: run("return document.getElementById('at').textContent") == layer)
 
     # a takeaway against the table: of the other words, those whose uses differ less
-    words, word = data_of(runs()).overview["words"], shown().split(" (")[0]
+    words, word = explorer_data(runs()).overview["words"], shown().split(" (")[0]
     last = 1 - runs()[0][1].tables["self_similarity"].set_index("word")["raw_4"].loc[words]
     share = round(100 * float((last.drop(word) < last[word]).mean()))
     wait_until(lambda: texts(browser, "#takeaways li"))

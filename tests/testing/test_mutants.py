@@ -358,8 +358,7 @@ class Upper(Control):
         return replace(corpus, sentences=tuple(Sentence.of(w.upper() for w in s.words) for s in corpus.sentences))
 
     def left_out(self, store: Any, occurrences: Any) -> np.ndarray:
-        out = occurrences.places == 2
-        return out
+        return occurrences.places == 2
 
 
 def _notes_itself(self: Upper, corpus: Corpus, seed: int) -> Corpus:
