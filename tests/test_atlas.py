@@ -56,7 +56,7 @@ def test_a_row_s_command_makes_its_card(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 Change = Callable[[dict[str, Any]], object]
-REFUSED: dict[str, tuple[Change, str]] = {
+REFUSED = {
     "a path": (
         lambda row: row.update(command="ctxexp card 'huggingface model.checkpoint=/home/me/model'"),
         "expected ctxexp card 'MODEL key=value', without a path on your machine",

@@ -4,9 +4,7 @@ library, or by hand. Without the correction, or with another factor or threshold
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -203,7 +201,7 @@ PAIRED = 0.01 * ERRORS[:1] * np.array([[0.0], [1.0]])
 STRATA = np.array([[1.0, 0], [1, 0], [0.6, 0.8], [0.6, 0.8], [0, 1], [0, 1]] * 2)
 VALUES = np.array([1.0, 2.0, 4.0, 8.0])
 
-ROWS: dict[str, tuple[Callable[[], Any], Any]] = {
+ROWS = {
     "intervals are widened by Student's quantile and by sqrt(n / (n - 1))": (
         lambda: [Resamples.student(n) for n in (6, 12, 100)],
         [STUDENT(0.975, n - 1) / NORMAL(0.975) * np.sqrt(n / (n - 1)) for n in (6, 12, 100)],

@@ -4,7 +4,7 @@ README prints those of the known model."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -16,7 +16,7 @@ from docs.numbers.part import ROOT, Part
 from docs.numbers.steps import STEPS
 
 PARTS = {step.mark: step for step in STEPS.values() if isinstance(step, Part)}
-MADE: dict[tuple[Path, str], Callable[[], str]] = {
+MADE = {
     **{(ROOT / part.page, part.mark): lambda part=part: part.table(part.read()) for part in PARTS.values()},  # type: ignore[misc]
     (ROOT / atlas.PAGE, atlas.MARK): lambda: atlas.table(atlas.rows()),
 }

@@ -140,7 +140,7 @@ class Model: ...
 
 
 A, AB = Sentence.of("a"), Sentence.of("ab")
-PYTHON: list[tuple[str, Callable[[], object], type[Exception], str]] = [
+PYTHON = [
     ("no sentence", measured(text=[]), ConfigError, "at least one sentence, got none"),
     ("no text", measured(text=[None]), ConfigError, "text: expected words, got none in 1 sentences"),
     ("a number", measured(text=["a b", 2.5]), DataError, "text: row 1 holds 2.5; expected a text, or a list of words"),

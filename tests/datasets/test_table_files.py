@@ -10,7 +10,6 @@ import json
 import lzma
 import random
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -46,11 +45,11 @@ ODD = [
         "می\u200cخواهم",
     ),
 ]
-PACK: dict[str, Callable[[bytes], bytes]] = {
+PACK = {
     "": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress,
     ".zst": lambda data: pa.compress(data, codec="zstd", asbytes=True),
 }  # fmt: skip
-PYTHONS: dict[str, Callable[[str], list[Any]]] = {
+PYTHONS = {
     ".csv": lambda content: [row.get("text") for row in csv.DictReader(io.StringIO(content, newline=""))],
     ".tsv": lambda content: [
         row.get("text") for row in csv.DictReader(io.StringIO(content, newline=""), delimiter="\t")

@@ -112,7 +112,7 @@ def test_what_a_library_quotes_of_a_password_is_masked(monkeypatch: pytest.Monke
     assert mask("Bearer t0ken") == "Bearer ***"
 
 
-FORMS: dict[str, Callable[[str], str]] = {
+FORMS = {
     "glued to a word": "key{}_v2".format,
     "Python": repr,
     "JSON": json.dumps,

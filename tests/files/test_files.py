@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -95,7 +95,7 @@ def sweep_table(_: object) -> Table:
 TABLES = registry_of()
 offer(TABLES, "report", "table_t", sweep_table)
 VECTORS = WordVectors(["a", "b"], np.random.default_rng(0).normal(size=(2, 200)).astype(np.float32))
-WRITERS: dict[str, Callable[[Path], object]] = {
+WRITERS = {
     "results": lambda folder: results().save(folder),
     "replicates": lambda folder: Results(replicates=results().replicates).save(folder),
     "curves": lambda folder: Results(results().frame).save(folder),

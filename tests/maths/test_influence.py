@@ -13,7 +13,7 @@ from ctxexp.maths import mean_cosine, resampling
 from ctxexp.maths.geometry import PreparedRows, explained_variance, mean_cosine_to_mean
 from ctxexp.maths.statistics import aggregate, summary
 
-CASES: dict[str, tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]] = {
+CASES = {
     "mean cosine": (mean_cosine, resampling.mean_cosine_influence),
     "cosine to mean": (mean_cosine_to_mean, resampling.mean_cosine_to_mean_influence),
     "cosine to mean, unit": (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -49,7 +49,7 @@ class OfMany(GroupMean):
     """How many rows a group has, where that is at least five."""
 
     over = "word"
-    min_rows: ClassVar[int] = 5
+    min_rows = 5
 
     def score(self, x: np.ndarray) -> np.ndarray:
         return np.full(len(x), float(x.shape[-2]))
@@ -105,7 +105,7 @@ class Hasty(OfMany):
 
 
 class Odd(Bare):
-    over: ClassVar[Any] = "page"
+    over = "page"
 
 
 @pytest.mark.parametrize(

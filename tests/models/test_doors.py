@@ -22,7 +22,6 @@ from tests.tiny_models import edit, encoder
 
 SENTENCE = Sentence.of(["The", "Dog", "deposited", "Money", "in", "the", "bank"])
 SETTINGS = "tokenizer_config.json"
-Change = Callable[[Path], object]
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +55,7 @@ def other_tokenizer(folder: Path) -> None:
     tiny_models.fast(tokenizer, special).save_pretrained(folder)
 
 
-FAILING: dict[str, tuple[str, Change]] = {  # what is said of it, if anything
+FAILING = {  # what is said of it, if anything
     "nothing": ("", lambda folder: None),
     "NaN": ("self.query.weight holds NaN", damage),
     "no pieces": ("knows 0 pieces", lambda folder: [path.unlink() for path in folder.glob("tokenizer*")]),
@@ -154,7 +153,7 @@ def test_a_wish_for_another_attention_changes_no_vector(tmp_path: Path, key: str
     np.testing.assert_allclose(vectors(made), plain, atol=1e-5 * np.abs(plain).max())
 
 
-NESTED: dict[str, object] = {"qk_ln": True, "prefix_lm": True, "alibi": False, "rope": True, "sliding_window_size": 8}
+NESTED = {"qk_ln": True, "prefix_lm": True, "alibi": False, "rope": True, "sliding_window_size": 8}
 
 
 @pytest.mark.parametrize("key", NESTED)

@@ -20,8 +20,8 @@ WORDS = [
     "the", "quick", "brown", "fox", "jumps", "over", "the", "lazy", "dog",
     "and", "the", "money", "in", "the", "bank", "by", "the", "river",
 ]  # fmt: skip
-SHAPE: dict[str, Any] = {**tiny_models.SHAPE, "max_position_embeddings": 32}
-ENDS: dict[str, Any] = {"pad_token_id": 1, "bos_token_id": 3, "eos_token_id": 3}
+SHAPE = {**tiny_models.SHAPE, "max_position_embeddings": 32}
+ENDS = {"pad_token_id": 1, "bos_token_id": 3, "eos_token_id": 3}
 OPT = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "ffn_dim": 32, "word_embed_proj_dim": 8}
 OPT |= {"do_layer_norm_before": False}
 GPT2 = {"n_positions": 64, "n_embd": 16, "n_layer": 2, "n_head": 2}

@@ -191,7 +191,7 @@ def test_text_is_split_and_marked_as_the_keys_say(
     assert made.tokenizer.encode(text).tokens == tokenizer.encode(text).tokens
 
 
-UNUSED: dict[str, object] = {
+UNUSED = {
     "llama.attention.sliding_window": 16,
     "llama.attn_logit_softcapping": 30.0,
     "llama.expert_used_count": 2,

@@ -169,7 +169,7 @@ def truncation(name: str) -> Callable[[Path], object]:
 
 
 config = partial(json_change, "config.json")
-REFUSED: list[tuple[str, Callable[[Path], object], str]] = [
+REFUSED = [
     *((kind, remove_tokenizer, r"knows [01] pieces besides its special ones, but .* \d+ rows")
       for kind in ("gpt2", "t5")),
     # transformers would read them as floats, without the scale that made them

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import functools
 import pickle
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +50,7 @@ class Halved(torch.nn.Module):
         return weight / 2
 
 
-NAMED: dict[str, Callable[[Any], object]] = {  # changes that no file and no weight tells
+NAMED = {  # changes that no file and no weight tells
     "buffer": lambda model: model.model.rotary_emb.inv_freq.div_(4),
     "activation": lambda model: setattr(model.model.layers[0].mlp, "act_fn", torch.nn.ReLU()),
     "eps": lambda model: setattr(model.model.norm, "variance_epsilon", 1.0),
@@ -61,7 +60,7 @@ NAMED: dict[str, Callable[[Any], object]] = {  # changes that no file and no wei
     "norm of weights": lambda model: weight_norm(model.model.layers[0].mlp.down_proj),
     "order": lambda model: model.model.layers.insert(0, model.model.layers.pop(1)),
 }
-OWN: dict[str, tuple[Callable[[Any], object], str]] = {  # what may do anything on other text
+OWN = {  # what may do anything on other text
     "hook": (hooked, "layers.0._forward_hooks"),
     "forward": (patched, "layers.1.mlp.forward"),
     "parametrization": (
@@ -134,7 +133,7 @@ def in_place(model: Any) -> Any:
     return model
 
 
-KINDS: dict[str, Callable[[], Any]] = {
+KINDS = {
     "encoder": bert,
     "decoder": lambda: llama().train(),
     "encoder-decoder": lambda: tr.T5ForConditionalGeneration(

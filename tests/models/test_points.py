@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +25,8 @@ def read(folder: Path, point: str, *, final_norm: bool = True) -> list[torch.Ten
     return [torch.from_numpy(one.layers.copy()) for one in encoded.encode(SENTENCES)]
 
 
-FeedForward = Callable[[Any, torch.Tensor, torch.Tensor], torch.Tensor]
-Following = Callable[[Any, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
-
 # Of a block's modules: what mlp makes of the residual x before the block and what attention added; the next residual.
-BY_HAND: dict[str, tuple[str, FeedForward, Following]] = {
+BY_HAND = {
     "gpt2": ("h", lambda b, x, a: b.mlp(b.ln_2(x + a)), lambda b, x, a, m: x + a + m),
     "llama": ("layers", lambda b, x, a: b.mlp(b.post_attention_layernorm(x + a)), lambda b, x, a, m: x + a + m),
     "qwen2": ("layers", lambda b, x, a: b.mlp(b.post_attention_layernorm(x + a)), lambda b, x, a, m: x + a + m),

@@ -215,7 +215,7 @@ def test_tuned_models_in_memory_are_read_with_what_was_tuned(tiny_model: Folder,
     assert made.window == 40
 
 
-LEFT_OVER: list[tuple[str, dict[str, object]]] = [  # as on the hub: they change nothing
+LEFT_OVER = [  # as on the hub: they change nothing
     ("bert", {"position_embedding_type": "absolute", "gradient_checkpointing": False, "pruned_heads": {}}),
     ("bert", {"finetuning_task": "sst2", "output_past": True, "torch_dtype": "float32", "model_max_length": 512}),
     ("roberta", {"max_length": 20, "problem_type": None, "_commit_hash": "0", "adapters": {}, "temp": 0.05}),
@@ -250,7 +250,7 @@ def test_settings_that_change_nothing_are_left_alone(judge: Judge) -> None:
         assert judge(kind, settings) == ([], []), settings
 
 
-UNREAD: list[tuple[str, dict[str, object]]] = [
+UNREAD = [
     ("bert", {"position_embedding_type": "relative_key"}),
     ("bert", {"layer_norm_epsilon": 1e-3}),
     ("bert", {"rotary_pct": 0.5}),

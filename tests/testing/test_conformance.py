@@ -19,7 +19,7 @@ from tests.shipped import KINDS, MaxExplainableVariance, SelfSimilarity
 
 # What ships.
 
-OPTIONS: dict[str, list[dict[str, Any]]] = {
+OPTIONS = {
     "model/bert": [{}, {"pooling": "pieces"}],
     "model/elmo": [{"state": "carry"}],
     "model/gpt2": [{"dtype": "bfloat16", "long": "refuse"}],

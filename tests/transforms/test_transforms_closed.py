@@ -16,7 +16,7 @@ from tests.clouds import check_memory, check_no_rows_and_views, cloud, cosines, 
 from tests.measuring_helpers import MemoryStore, calibrated, curves, random_space
 from tests.shipped import AllButTheTop, Center, UnitNorm, Whitening
 
-CLOSED: dict[str, Callable[[], Any]] = {
+CLOSED = {
     "all_but_the_top": AllButTheTop,
     "all_but_the_top-sn": partial(AllButTheTop, 2, standardize=True),
     "whitening": Whitening,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ def cut_left(model: Any) -> Any:
     return model
 
 
-PIPELINES: dict[str, Callable[[Path], Any]] = {
+PIPELINES = {
     "mean": lambda f: pipeline(f),
     "cls": lambda f: pipeline(f, mode="cls"),
     "last": lambda f: pipeline(f, mode="lasttoken", max_seq_length=9),
@@ -80,7 +80,7 @@ def test_sentence_vectors_are_those_of_encode(tiny_model: Folder, tmp_path: Path
         np.testing.assert_array_equal(a.layers, b.layers)  # words are the network's
 
 
-SETTINGS: dict[str, tuple[str, str, Callable[[Any], Any]]] = {  # file, what is said, change
+SETTINGS = {  # file, what is said, change
     "arguments": ("modules.json", "kwargs=['task']", lambda one: [one[0], one[1] | {"kwargs": ["task"]}]),
     "a key of nobody": ("config_sentence_transformers.json", "scale.by=3", lambda one: one | {"scale": {"by": 3}}),
     "another input": (
