@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.conftest import shared  # noqa: F401  # a fixture
+
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[None]:
