@@ -57,9 +57,9 @@ def commands() -> list[Any]:
 
 
 def figures(page: Path, block: str) -> list[str]:
-    """The pictures of the gallery that stand between the block and the next."""
+    """Those that the gallery shows as pictures between the block and the next."""
     shown = page.read_text(encoding="utf-8").partition(f"{block}```")[2].partition("```")[0]
-    return [Path(name).name for name in re.findall(r"\]\((pictures/.*?\.png)\)", shown)]
+    return [Path(name).stem for name in re.findall(r"\]\((pictures/.*?\.png)\)", shown)]
 
 
 def listings(page: Path) -> dict[str, str]:
@@ -113,7 +113,7 @@ def test_commands_run_as_they_stand(
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     for name in figures(page, block):
-        assert [*tmp_path.glob(f"mlruns/results/*/summary/{name}")], name
+        assert [*tmp_path.glob(f"mlruns/results/*/summary/{name}.svg")], name
 
 
 @pytest.mark.slow
