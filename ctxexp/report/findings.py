@@ -151,8 +151,8 @@ def _doubts(results: Results) -> list[str]:
     value = curves.get("raw", np.empty(0))
     if not np.isfinite(value).any():
         return [
-            "Contextuality is undefined: it takes two uses of a word at like places, between other words, and another "
-            "word there. More text, or fewer min_contexts, gives it some."
+            "Contextuality is undefined: it takes two uses of a word at like places of two documents (or sentences), "
+            "between other words, and another word there. More text, or fewer min_contexts, gives it some."
         ] * len(value[:1])
     said = []
     other = {name: np.nan_to_num(curve) for name, curve in curves.items() if name != "raw"}
