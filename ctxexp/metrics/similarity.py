@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,9 +28,6 @@ from ctxexp.maths.geometry import (
 )
 from ctxexp.maths.statistics import summary
 from ctxexp.metrics import OF_RUN, GroupMean, Metric, Output, Reading
-
-if TYPE_CHECKING:
-    pass
 
 DEFINITIONS = {
     "uncentred": "uncentred, as printed: share of the first squared singular value (Definition 3)",
