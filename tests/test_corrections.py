@@ -162,10 +162,10 @@ def gamma_shares() -> np.ndarray:
 
 
 def strata_influence(rows: np.ndarray) -> np.ndarray:
-    """That of six rows on their level, where all rows of a stratum are alike: of a row there is no more to know."""
-    rest = Clusters("sentence", len(rows), np.arange(len(rows)), np.arange(len(rows)))
+    """The influence of six rows on their level, where all rows of a stratum are equal: twins are as alike as they."""
+    clusters = Clusters("sentence", len(rows), np.arange(len(rows)), np.arange(len(rows)))
     group = Groups(["a"], np.array([0, 6]), np.arange(6))
-    occurrences = SimpleNamespace(clusters=rest)
+    occurrences = SimpleNamespace(clusters=clusters)
     strata = np.unique(rows, axis=0, return_inverse=True)[1].ravel()
     return strata_baseline(rows.__getitem__, occurrences, group, np.arange(len(rows)), strata).influence[:6]
 

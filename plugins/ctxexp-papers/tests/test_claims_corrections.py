@@ -213,6 +213,7 @@ def beyond_a_control() -> list[float]:
 
 
 def beyond_by_hand() -> list[float]:
+    """The same from both gains: Student's interval of their difference, as much wider as the control's."""
     gain = kinds._gain(SCORES, tuple(range(5)), (), {}, 1)
     other = kinds._gain(CONTROL, tuple(range(5)), FAMILIES, {}, 1)
     assert other.wider > gain.wider == 1
